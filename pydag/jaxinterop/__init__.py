@@ -43,11 +43,8 @@ if TYPE_CHECKING:
     from .optimizers.optimizer import apply_updates as apply_updates
     from .optimizers.optimizer import optimizer as optimizer
     from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
-    from .wrappers import debug as debug
     from .wrappers.branches import cond as cond
     from .wrappers.branches import switch as switch
-    from .wrappers.callback import io_callback as io_callback
-    from .wrappers.callback import pure_callback as pure_callback
     from .wrappers.checkpoint import checkpoint as checkpoint
     from .wrappers.checkpoint import remat as remat
     from .wrappers.custom_jvp import custom_jvp as custom_jvp
@@ -67,8 +64,6 @@ if TYPE_CHECKING:
     from .wrappers.scans import map as map
     from .wrappers.scans import scan as scan
     from .wrappers.shard_map import shard_map as shard_map
-    from .wrappers.solve import custom_linear_solve as custom_linear_solve
-    from .wrappers.solve import custom_root as custom_root
     from .wrappers.trace import eval_shape as eval_shape
     from .wrappers.trace import make_jaxpr as make_jaxpr
     from .wrappers.vmap import vmap as vmap
@@ -88,17 +83,13 @@ else:  # to a type checker it would mean that the package has every name
             "checkpoint": "wrappers.checkpoint",
             "cond": "wrappers.branches",
             "custom_jvp": "wrappers.custom_jvp",
-            "custom_linear_solve": "wrappers.solve",
-            "custom_root": "wrappers.solve",
             "custom_vjp": "wrappers.custom_vjp",
-            "debug": "wrappers.debug",
             "derive_from": "derived.derived",
             "eval_shape": "wrappers.trace",
             "fori_loop": "wrappers.loops",
             "from_checkpoint": "files.checkpoints",
             "grad": "wrappers.grad",
             "hessian": "wrappers.jacobian",
-            "io_callback": "wrappers.callback",
             "jacfwd": "wrappers.jacobian",
             "jacrev": "wrappers.jacobian",
             "jit": "compiled.jit",
@@ -109,7 +100,6 @@ else:  # to a type checker it would mean that the package has every name
             "make_jaxpr": "wrappers.trace",
             "map": "wrappers.scans",
             "optimizer": "optimizers.optimizer",
-            "pure_callback": "wrappers.callback",
             "remat": "wrappers.checkpoint",
             "resolve_arguments": "derived.resolve",
             "resolved": "derived.resolve",
@@ -139,17 +129,13 @@ __all__ = [
     "checkpoint",
     "cond",
     "custom_jvp",
-    "custom_linear_solve",
-    "custom_root",
     "custom_vjp",
-    "debug",
     "derive_from",
     "eval_shape",
     "fori_loop",
     "from_checkpoint",
     "grad",
     "hessian",
-    "io_callback",
     "jacfwd",
     "jacrev",
     "jit",
@@ -160,7 +146,6 @@ __all__ = [
     "make_jaxpr",
     "map",
     "optimizer",
-    "pure_callback",
     "register",
     "remat",
     "resolve_arguments",

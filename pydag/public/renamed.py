@@ -64,9 +64,15 @@ def _names_for_jax() -> frozenset[str]:
     return frozenset()
 
 
+_WITH_DAGS = "write {}, with pydag.jaxinterop.Dag around each tree."
 _INSTEAD = {
+    "custom_linear_solve": _WITH_DAGS.format("jax.lax.custom_linear_solve"),
+    "custom_root": _WITH_DAGS.format("jax.lax.custom_root"),
+    "debug": _WITH_DAGS.format("jax.debug"),
     "export": "give jax.export.export a function of pydag.jaxinterop.tree.flatten's leaves.",
+    "io_callback": _WITH_DAGS.format("jax.experimental.io_callback"),
     "pmap": "write shard_map, or jit with shardings.",
+    "pure_callback": _WITH_DAGS.format("jax.pure_callback"),
 }
 """What to write for names of JAX's that `pydag.jaxinterop` doesn't have."""
 

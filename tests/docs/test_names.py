@@ -103,7 +103,16 @@ def test_a_name_of_the_jax_boundary_is_found_there() -> None:
 
 
 REMOVED = {
+    "custom_linear_solve": (
+        "write jax.lax.custom_linear_solve, with pydag.jaxinterop.Dag around each tree."
+    ),
+    "custom_root": "write jax.lax.custom_root, with pydag.jaxinterop.Dag around each tree.",
+    "debug": "write jax.debug, with pydag.jaxinterop.Dag around each tree.",
     "export": "give jax.export.export a function of pydag.jaxinterop.tree.flatten's leaves.",
+    "io_callback": (
+        "write jax.experimental.io_callback, with pydag.jaxinterop.Dag around each tree."
+    ),
+    "pure_callback": "write jax.pure_callback, with pydag.jaxinterop.Dag around each tree.",
 }
 
 

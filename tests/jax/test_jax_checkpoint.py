@@ -1,4 +1,4 @@
-"""`jaxinterop.checkpoint` and `pure_callback`."""
+"""`jaxinterop.checkpoint`."""
 
 from __future__ import annotations
 
@@ -68,50 +68,6 @@ def test_prevent_cse_as_a_prefix() -> None:
     assert again(p)["name"] == "out"
     with pytest.raises(pydag.SharingError, match=r"args\[0\]\['b'\], the same object, is given Fa"):
         jaxinterop.checkpoint(product, prevent_cse=({"a": True, "b": False},))(p)
-
-
-def test_pure_callback() -> None:
-    """The Python function sees the sharing, and what it returns is passed once."""
-    calls: list[str] = []
-
-    def f(p: Any, *, scale: Any) -> Any:
-        calls.append("call")
-        assert p["a"] is p["b"]
-        assert p["b"] is scale
-        out = p["a"] * scale
-        return {"x": out, "y": out, "name": "out"}
-
-    def g(p: Any) -> Any:
-        shape = {"x": p["a"], "y": p["b"], "name": "out"}
-        return jaxinterop.pure_callback(f, shape, p, scale=p["a"])
-
-    for function in (g, jaxinterop.jit(g)):
-        calls.clear()
-        out = function(tied())
-        assert out["x"] is out["y"]
-        assert (float(out["x"]), out["name"]) == (9.0, "out")
-        assert calls == ["call"]
-
-
-def test_pure_callback_under_vmap() -> None:
-    """`vmap_method` reaches JAX."""
-
-    def g(w: Any) -> Any:
-        tree = {"a": w, "b": w}
-        return jaxinterop.pure_callback(
-            lambda p: [p["a"] * p["b"]], [w], tree, vmap_method="sequential"
-        )[0]
-
-    assert jaxinterop.vmap(g)(jnp.arange(3.0)).tolist() == [0.0, 1.0, 4.0]
-
-
-def test_a_callback_that_returns_something_else() -> None:
-    """Two objects where one was declared are an error."""
-    w = jnp.float32(3.0)
-    with pytest.raises(Exception, match="are one object") as caught:
-        # On an accelerator the error comes with the result.
-        float(jaxinterop.pure_callback(lambda p: [p + 1, p + 2], [w, w], w)[0])
-    assert "SharingError" in repr(caught.value) or isinstance(caught.value, pydag.SharingError)
 
 
 def test_a_static_argument_that_cannot_be_hashed() -> None:

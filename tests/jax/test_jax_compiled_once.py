@@ -131,32 +131,3 @@ def test_static_arguments_are_compared_by_type_and_value() -> None:
     for n in (1, True, 1.0, nan, 1, True, 1.0, float("nan"), (1,), (True,), (1,)):
         jaxinterop.checkpoint(f, static_argnums=0)(n, 2.0)
     assert [repr(n) for n in seen] == ["1", "True", "1.0", "nan", "(1,)", "(True,)"]
-
-
-@pytest.mark.parametrize("name", ["pure_callback", "io_callback"])
-def test_an_eager_callback(name: str) -> None:
-    """The second call compiles nothing; another structure, sharing or function does."""
-    call: Any = getattr(jaxinterop, name)
-
-    def callback(tree: Any) -> Any:
-        return tree
-
-    for tree in (tied(), untied()):
-        assert compilations(lambda tree=tree: call(callback, tree, tree)) > 0  # type: ignore[misc]  # it is called at once
-        assert compilations(lambda tree=tree: call(callback, tree, tree)) == 0  # type: ignore[misc]  # as above
-    out = call(callback, tied(), tied())
-    assert out["a"] is out["b"]
-    assert call(lambda tree: 2 * tree["a"], jnp.ones((2, 2, 2)), tied()).max() == 2.0
-    assert call(lambda tree: 3 * tree["a"], jnp.ones((2, 2, 2)), tied()).max() == 3.0
-
-
-def test_a_callback_that_cannot_be_hashed() -> None:
-    """It is called all the same."""
-
-    class Callback:
-        __hash__ = None  # type: ignore[assignment]  # the point of the test
-
-        def __call__(self, x: Any) -> Any:
-            return 2 * x
-
-    assert jaxinterop.pure_callback(Callback(), jnp.ones(2), jnp.ones(2)).tolist() == [2.0, 2.0]

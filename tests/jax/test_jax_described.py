@@ -48,14 +48,6 @@ def test_arguments(name: str) -> None:
     assert len(pj.make_jaxpr(f)(tree).jaxpr.invars) == 1
 
 
-@pytest.mark.parametrize("what", DESCRIPTIONS.values(), ids=DESCRIPTIONS.keys())
-def test_callbacks(what: Any) -> None:
-    """The function is called, and its result has the described form."""
-    for callback in (pj.pure_callback, pj.io_callback):
-        found = callback(lambda x: {"y": np.asarray(x) * 2}, {"y": what}, X)
-        assert found["y"].tolist() == [0.0, 2.0, 4.0]
-
-
 @pytest.mark.parametrize("kind", [jax.typeof, lambda x: jax.typeof(jax.new_ref(x))])
 def test_types_of_jax_are_values(kind: Any) -> None:
     """JAX keeps one type for all arrays that have it: two places of it are two leaves."""
@@ -78,29 +70,6 @@ def test_arguments_described_by_types_of_jax() -> None:
     assert (out["a"].tolist(), out["b"].tolist()) == ([2, 2, 2], [1, 1, 1])
     same = pj.eval_shape(lambda p: p, shapes)
     assert same["a"] is not same["b"]
-    back = pj.pure_callback(lambda p: p, shapes, params)
-    assert (back["a"].tolist(), back["b"].tolist()) == ([1, 1, 1], [0, 0, 0])
-
-
-@pytest.mark.parametrize("callback", [pj.pure_callback, pj.io_callback])
-@pytest.mark.parametrize("jit", [lambda f: f, pj.jit])
-def test_one_description_of_several_results(callback: Any, jit: Any) -> None:
-    """A struct or a type of JAX at two places of a callback's result is two results."""
-
-    def both(x: Any) -> Any:
-        return np.asarray(x), [np.asarray(x) + 1]
-
-    for what in (DESCRIPTIONS["struct"], DESCRIPTIONS["type"]):
-        first, [second] = jit(lambda x, what=what: callback(both, (what, [what]), x))(X)
-        assert (first.tolist(), second.tolist()) == ([0, 1, 2], [1, 2, 3])
-
-
-def test_a_tie_of_arrays_in_a_callback_stays() -> None:
-    """An array at two places of what a result is like is one array, also beside structs."""
-    params = {"a": X, "b": X}
-    like = [params, DESCRIPTIONS["struct"]]
-    back, _ = pj.pure_callback(lambda p: [p, p["a"]], like, params)
-    assert back["a"] is back["b"]
 
 
 def test_other_constants_stay() -> None:

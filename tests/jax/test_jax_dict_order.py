@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from wrappers import WRAPPERS
 
@@ -204,28 +203,6 @@ def test_ahead_of_time() -> None:
         "  second: a dict filled in the order ['second', 'first']",
     ]
     assert f.lower({"layers": two()}, X).compile()({"layers": two()}, X).tolist() == [8.0, 11.0]
-
-
-def test_callbacks() -> None:
-    """What is called from a compiled function sees the order, too."""
-
-    def outside(layers: Any) -> Any:
-        assert all(isinstance(layer, np.ndarray | jax.Array) for layer in layers.values())
-        return np.asarray(net(layers))
-
-    shape: Any = struct((2,), "float32")
-    f = jaxinterop.jit(lambda layers: jaxinterop.pure_callback(outside, shape, layers))
-    assert [f(given()).tolist() for given in (one, two, one)] == [AB, BA, AB]
-
-
-def test_a_declared_result_keeps_its_order() -> None:
-    """What a callback returns is matched by key with what was declared."""
-    declared = {key: struct((), "float32") for key in "za"}
-    f = jaxinterop.jit(
-        lambda: jaxinterop.pure_callback(lambda: {"a": np.float32(1), "z": np.float32(2)}, declared)
-    )
-    assert {key: float(x) for key, x in f().items()} == {"z": 2.0, "a": 1.0}
-    assert list(f()) == ["z", "a"]
 
 
 # --- where two structures have to be alike, dicts are matched by key ---

@@ -53,12 +53,6 @@ WITH_OPTIONS: dict[str, Callable[..., Any]] = {
     "custom_jvp": lambda f, tree, **how: j.jit(with_rule(j.custom_jvp(f, **how)), **how)(tree),
     "custom_vjp": lambda f, tree, **how: j.jit(with_rule(j.custom_vjp(f, **how)), **how)(tree),
     "keep_sharing": lambda f, tree, **how: j.keep_sharing(jax.jit, **how)(f)(tree),
-    "custom_linear_solve": lambda f, tree, **how: j.custom_linear_solve(
-        lambda t: t, tree, lambda _, t: f(t), symmetric=True, **how
-    ),
-    "custom_root": lambda f, tree, **how: j.custom_root(
-        f, tree, lambda _, t: f(t), lambda _, t: t, **how
-    ),
 }
 
 
@@ -216,4 +210,3 @@ def test_functions_of_every_sort() -> None:
         assert jaxinterop.vmap(f)(jnp.full(2, 3.0))[0] == f(x)
         assert jaxinterop.while_loop(lambda c: c == 3, f, x) == f(x)
         assert jaxinterop.eval_shape(f, x).shape == ()
-    assert jaxinterop.pure_callback(np.abs, x, x) == x

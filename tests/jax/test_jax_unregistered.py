@@ -143,14 +143,13 @@ def test_in_every_wrapper(name: str) -> None:
 
 
 def test_the_other_ways_in() -> None:
-    """`Dag`, a registered class, ahead of time, callbacks and rules."""
+    """`Dag`, a registered class, ahead of time and rules."""
     pattern = r"is an object of .*\.Sub, a class that is not registered"
     calls: list[Callable[[], Any]] = [
         lambda: Dag([Sub()]),
         lambda: jaxinterop.jit(lambda t: 0).lower([Sub()]),
         lambda: jaxinterop.eval_shape(lambda t: 0, [Sub()]),
         lambda: jaxinterop.make_jaxpr(lambda t: 0.0)([Sub()]),
-        lambda: jaxinterop.pure_callback(lambda t: 0, struct((), "int32"), [Sub()]),
         lambda: jaxinterop.scan(lambda c, x: (c, [Sub()]), 1.0, length=2),
         lambda: jaxinterop.scan(lambda c, x: (c, x), 1.0, {"x": jnp.ones(2), "s": Sub()}),
         lambda: jaxinterop.associative_scan(lambda a, b: a, {"x": jnp.ones(2), "s": Sub()}),

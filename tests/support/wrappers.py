@@ -116,56 +116,11 @@ def with_values(shapes: Any, values: Any) -> Any:
     )
 
 
-def called_back(f: Function) -> Function:
-    """By a callback for debugging, which hands its result on."""
-
-    def call(tree: Any) -> Any:
-        seen: list[Any] = []
-        jaxinterop.debug.callback(lambda tree: seen.append(f(tree)), tree)
-        barrier: Any = jax.effects_barrier
-        barrier()
-        return seen[0]
-
-    return call
-
-
-def printed(f: Function) -> Function:
-    """Once the tree has been printed."""
-
-    def call(tree: Any) -> Any:
-        jaxinterop.debug.print("{tree}", tree=tree)
-        return f(tree)
-
-    return call
-
-
-def difference(one: Any, other: Any) -> Any:
-    """Of the arrays in two trees."""
-    return pydag.dag_map(lambda a, b: a - b if isinstance(a, jax.Array) else a, one, other)
-
-
-def solved(f: Function) -> Function:
-    """As the root of an equation."""
-    return lambda tree: jaxinterop.custom_root(
-        lambda x: difference(x, f(tree)), tree, lambda g, guess: f(tree), lambda g, y: y
-    )
-
-
 APART: dict[str, Callable[[Function], Function]] = {
     "remat": jaxinterop.remat,
     "associative_scan": lambda f: lambda tree: f(jaxinterop.associative_scan(lambda a, b: a, tree)),
     "eval_shape": lambda f: lambda tree: with_values(jaxinterop.eval_shape(f, tree), f(tree)),
     "make_jaxpr": lambda f: (
         lambda tree: with_values(jaxinterop.make_jaxpr(f, return_shape=True)(tree)[1], f(tree))
-    ),
-    "pure_callback": lambda f: lambda tree: jaxinterop.pure_callback(f, f(tree), tree),
-    "io_callback": lambda f: lambda tree: jaxinterop.io_callback(f, f(tree), tree),
-    "debug.callback": called_back,
-    "debug.print": printed,
-    "custom_root": solved,
-    "custom_linear_solve": lambda f: (
-        lambda tree: jaxinterop.custom_linear_solve(
-            lambda x: difference(x, x), tree, lambda matvec, b: f(b)
-        )
     ),
 }

@@ -174,10 +174,6 @@ class TracedCall(NamedTuple):
         found: Key = key.inner.value if isinstance(key, ExtraKey) else key
         return found
 
-    def traced_leaves(self) -> Sequence[Leaf]:
-        """The caller's leaves that JAX traces."""
-        return self.key.untraced.traced_among(self.leaves)
-
     def run(self) -> AnyDag:
         """Calls the function, and writes its extra results."""
         key = self.arguments[0]
