@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from .aliases import aliases_in, contradictions
 from .header import Entry
 from .index import Index, indices_in, is_index, read_index
 from .reading import File
@@ -68,9 +69,9 @@ class Directory(Source):
         self._named: dict[str, list[str]] = {}  # the arrays that should be in each file
         for array, file in self._index.files.items():
             self._named.setdefault(file, []).append(array)
-        self._aliases: dict[str, str] = {}
         self.entries = _Entries(self, self._index)
-        self.aliases = self._aliases
+        self.metadata: dict[str, str] = {}
+        self._said: dict[str, dict[str, str]] = {}  # the aliases in each file
         self.text = self._index.structure
 
     def open_for(self, names: Collection[str] | None) -> None:
@@ -79,14 +80,28 @@ class Directory(Source):
         for file in dict.fromkeys(files.values() if names is None else map(files.get, names)):
             if file is not None:
                 self.file(file)
+        if names is not None and self.text is None:
+            tied = self.aliases().values()
+            if not set(names).isdisjoint(tied):
+                self.open_for(None)  # another file may say that the alias is another array
 
     def file(self, name: str) -> File:
         """One of the files."""
         file = self._files.get(name)
         if file is None:
             file = self._files[name] = self._opened(name)
-            self._aliases.update(file.aliases)
+            self._note_aliases(name, file)
         return file
+
+    def _note_aliases(self, name: str, file: File) -> None:
+        aliases = aliases_in(file.metadata, self.entries, self.text is not None)
+        self._said[name] = {k: v for k, v in aliases.items() if k not in self.entries}
+        known = self.aliases()
+        if any(known.get(alias, array) != array for alias, array in self._said[name].items()):
+            alias, files = next(contradictions(self._said))
+            said = ", and of ".join(f"{array[:200]!r} by {f!r}" for array, f in files.items())
+            raise self.wrong(f"{alias[:200]!r} is an alias of {said}")
+        self.metadata |= {k: v for k, v in file.metadata.items() if k in aliases or k not in known}
 
     def _opened(self, name: str) -> File:
         own = self._named[name]

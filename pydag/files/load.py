@@ -214,9 +214,8 @@ def _filled(
         if filled is not None:
             return Loaded(source, spec, *filled, leaves, filler.differences)
     aliases: dict[str, list[str]] = {}
-    for alias, name in source.names().items():
-        if alias != name:
-            aliases.setdefault(name, []).append(alias)
+    for alias, name in source.aliases().items():
+        aliases.setdefault(name, []).append(alias)
     for name in source.entries:
         filler.put(name, aliases.get(name, ()), source.array)
     if structure is not None:
@@ -269,7 +268,7 @@ def _counting(surplus: Sequence[str], only: Where | None) -> Sequence[str]:
 def _dangling(source: Source) -> dict[str, str]:
     return {
         alias: f" (an alias of {name!r}, which is no array in the file)"
-        for alias, name in source.aliases.items()
+        for alias, name in source.metadata.items()
         if alias not in source.entries and name not in source.entries
     }
 

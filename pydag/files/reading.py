@@ -6,7 +6,7 @@ Nothing of the arrays is read until they are used.
 
 import itertools
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from .arrays import numpy_dtype
@@ -33,7 +33,6 @@ class File(Source):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self.metadata: Mapping[str, str] = {}
         self._dtypes: dict[str, Any] = {}
         self._runs: list[Run] | None = None
         for _ in range(_ATTEMPTS):
@@ -41,8 +40,7 @@ class File(Source):
                 break
         else:
             raise OSError(f"{self.path!r} is being replaced while it is read")
-        self.aliases = {k: v for k, v in self.metadata.items() if k != STRUCTURE}
-        self.text = self.metadata.get(STRUCTURE)
+        self.text = self.metadata.pop(STRUCTURE, None)
 
     @collector_paused()
     def _open(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydag.structure.document import Document, MalformedError, check_version, parse
 
+from .aliases import aliases_in
 from .collector import collector_paused
 from .described import Described
 from .header import Entry
@@ -18,14 +19,14 @@ class Source:
     Attributes:
         path: Where they are, for messages.
         entries: What is known of each array, by name.
-        aliases: What the metadata say: further names, each with the array that it means; and
-            anything else that the program that wrote the file put there.
+        metadata: Further names, each with the array that it means; and anything else that the
+            program that wrote the file put there.
         text: The structure as JSON; None where pydag didn't write it.
     """
 
     path: str
     entries: Mapping[str, Entry]
-    aliases: Mapping[str, str]
+    metadata: Mapping[str, str]
     text: str | None
 
     def arrays(self, names: Collection[str]) -> dict[str, Any]:
@@ -37,11 +38,11 @@ class Source:
         return self.arrays([name])[name]
 
     def open_for(self, names: Collection[str] | None) -> None:
-        """Opens what holds these arrays; None: all of it. `aliases` then has what is said there."""
+        """Opens what holds these arrays; None: all of it. `metadata` then has what it says."""
 
     def check_aliases(self) -> None:
         """Checks the table of aliases, in a file that has our structure."""
-        for alias, name in self.aliases.items():
+        for alias, name in self.metadata.items():
             if alias == "format" and name not in self.entries:
                 continue  # by convention the framework that wrote the file
             if alias in self.entries:
@@ -58,15 +59,13 @@ class Source:
             )
 
     def names(self) -> dict[str, str]:
-        """The array that each name means: names of arrays, and aliases that lead to one.
+        """The array that each name means: names of arrays, and aliases."""
+        return {name: name for name in self.entries} | self.aliases()
 
-        In a file that isn't ours, other metadata may be anything, and is ignored.
-        """
-        names = {name: name for name in self.entries}
-        for alias, name in self.aliases.items():
-            if name in self.entries:
-                names.setdefault(alias, name)
-        return names
+    def aliases(self) -> dict[str, str]:
+        """The array that each alias means: none has the name of an array itself."""
+        found = aliases_in(self.metadata, self.entries, self.text is not None)
+        return {alias: name for alias, name in found.items() if alias not in self.entries}
 
     @collector_paused()
     def structure(self) -> tuple[Document, Described] | None:

@@ -139,6 +139,41 @@ def test_an_alias_in_another_file(tmp_path: Path, w: Any) -> None:
     assert found["embed"] is untied["embed"]
 
 
+CONTRADICTION = f"'head' is an alias of 'embed' by '{FIRST}', and of 'other' by '{SECOND}'"
+
+
+def two_shards(folder: Path, w: Any, first: dict[str, str], second: dict[str, str]) -> None:
+    """A directory of other programs, whose files have these metadata."""
+    save_file({"embed": w}, folder / FIRST, first)
+    save_file({"other": w + 1, "pt": w + 2}, folder / SECOND, second)
+    write_index(folder, {"embed": FIRST, "other": SECOND, "pt": SECOND})
+
+
+@pytest.mark.parametrize("only", [None, "['head']", "*", ["['embed']"], ["['embed']", "['head']"]])
+@pytest.mark.parametrize("like", ["none", "apart", "tied"])
+def test_files_that_contradict_each_other(tmp_path: Path, w: Any, only: Any, like: str) -> None:
+    """An alias that two files explain differently is an error with both arrays and both files."""
+    two_shards(tmp_path, w, {"head": "embed"}, {"head": "other"})
+    arrays = {"embed": w, "other": w.copy(), "pt": w.copy()}
+    trees = {"none": None, "apart": arrays | {"head": w.copy()}, "tied": arrays | {"head": w}}
+    for strict in (True, False):
+        with pytest.raises(ValueError, match=CONTRADICTION):
+            load(tmp_path, trees[like], only=only, strict=strict)
+
+
+def test_what_looks_like_a_contradiction(tmp_path: Path, w: Any) -> None:
+    """Metadata of other programs are no aliases: `format`, what is an array, what means none."""
+    first = {"format": "pt", "pt": "embed", "note": "one", "head": "embed"}
+    second = {"format": "np", "pt": "other", "note": "two", "head": "none", "embed": "other"}
+    two_shards(tmp_path, w, first, second)
+    found = load(tmp_path)
+    assert list(found) == ["embed", "other", "pt", "head"]
+    assert found["head"] is found["embed"]
+    assert found["pt"].tolist() == (w + 2).tolist()
+    like = {"embed": w, "other": w * 0, "pt": w * 0, "head": w}
+    assert load(tmp_path, like)["head"].tolist() == w.tolist()
+
+
 def test_a_written_directory(tmp_path: Path, w: Any) -> None:
     """Shards of at most this size, an index of arrays, and aliases in their anchors' files."""
     tree = {"embed": w, "head": w[:], "layers": [w + 1, w + 2], "big": np.zeros(100), "step": 7}
