@@ -12,11 +12,16 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
 from model_files import (
+    EMBED,
+    HEAD,
     INDEX,
+    LM,
     View,
+    found,
+    numbers,
     shard,
     whole,
-    write_config,
+    write_file,
     write_gguf,
     write_shards,
     write_torch,
@@ -25,19 +30,6 @@ from safetensors.numpy import save_file
 
 from pydag.files import check, save
 from pydag.files.doctor.repair import write_once
-
-LM = {"architectures": ["LlamaForCausalLM"]}
-EMBED, HEAD = "model.embed_tokens.weight", "lm_head.weight"
-
-
-def numbers(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
-    """Numbers without a pattern."""
-    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
-
-
-def found(path: Any, **options: Any) -> list[tuple[str, str]]:
-    """The level and the text of each finding."""
-    return [(finding.level, finding.text) for finding in check(path, **options)]
 
 
 @pytest.fixture
@@ -48,22 +40,7 @@ def e() -> Any:
 @pytest.fixture
 def file(tmp_path: Path) -> Callable[..., Path]:
     """Writes a safetensors file, with a config beside it, and returns its path."""
-
-    def written(arrays: Any, config: Any = None, metadata: Any = None) -> Path:
-        path = tmp_path / "model.safetensors"
-        save_file(arrays, path, metadata=metadata)
-        if config is not None:
-            write_config(tmp_path, **config)
-        return path
-
-    return written
-
-
-def test_tied_by_config(file: Any, e: Any) -> None:
-    """Where the config says tied, and one is stored, that is a tie."""
-    path = file({EMBED: e}, {"tie_word_embeddings": True})
-    text = f"{HEAD} is {EMBED}: config.json says tied, and one is stored"
-    assert found(path) == [("tie", text)]
+    return lambda *arguments, **options: write_file(tmp_path, *arguments, **options)
 
 
 def test_tied_by_alias_metadata(file: Any, e: Any) -> None:
@@ -126,59 +103,6 @@ def test_a_storage_larger_than_its_view(tmp_path: Path, e: Any) -> None:
     assert finding.text == text
 
 
-def test_a_head_of_its_own(file: Any, e: Any) -> None:
-    """Config tied, and another head: an error, with the correlation of a sample."""
-    path = file({EMBED: e, HEAD: numbers(40, 16, seed=1)}, {"tie_word_embeddings": True})
-    ((level, text),) = found(path)
-    assert level == "error"
-    assert "both stored and different: a head of its own (correlation" in text
-
-
-def test_drifted_apart(file: Any, e: Any) -> None:
-    """The same of two that correlate: they drifted apart."""
-    other = e + 0.3 * numbers(40, 16, seed=1)
-    ((level, text),) = found(file({EMBED: e, HEAD: other}, {"tie_word_embeddings": True}))
-    assert level == "error"
-    assert "both stored and different: they drifted apart (correlation 0.9" in text
-
-
-def test_a_head_of_another_shape(file: Any, e: Any) -> None:
-    """Config tied, and a head of another shape: an error with both shapes."""
-    path = file({EMBED: e, HEAD: numbers(48, 16)}, {"tie_word_embeddings": True})
-    ((level, text),) = found(path)
-    assert (level, "F32[48,16] and F32[40,16]" in text) == ("error", True)
-
-
-def test_tied_and_stored_twice(file: Any, e: Any) -> None:
-    """Config tied, and both stored and equal: waste, said once."""
-    ((level, text),) = found(file({EMBED: e, HEAD: e.copy()}, {"tie_word_embeddings": True}))
-    assert (level, "both stored, and equal: 2.6 kB twice" in text) == ("waste", True)
-
-
-def test_nested_configs_disagree(file: Any, e: Any) -> None:
-    """Configurations of one model that say both are an error; one of pictures doesn't count."""
-    config = {"tie_word_embeddings": True, "text_config": {"tie_word_embeddings": False}}
-    ((level, text),) = found(file({EMBED: e}, config))
-    assert level == "error"
-    assert text == (
-        "config.json says both: tied by tie_word_embeddings, "
-        "untied by text_config.tie_word_embeddings"
-    )
-    config = {"vision_config": {"tie_word_embeddings": True}, "tie_word_embeddings": False}
-    assert found(file({EMBED: e, HEAD: e + 9}, config))[0][0] == "doubt"
-    config = LM | {"text_config": {"tie_word_embeddings": True}}
-    assert [level for level, _ in found(file({EMBED: e}, config))] == ["tie"]
-
-
-def test_untied_without_a_head(file: Any, e: Any) -> None:
-    """Config untied and no head: an error for a language model, else a doubt."""
-    path = file({EMBED: e}, LM | {"tie_word_embeddings": False})
-    text = f"config.json says untied, and no head is stored beside {EMBED}"
-    assert found(path) == [("error", text)]
-    path = file({EMBED: e}, {"tie_word_embeddings": False, "architectures": ["LlamaModel"]})
-    assert found(path) == [("doubt", text)]
-
-
 def test_an_alias_without_its_anchor(file: Any, e: Any) -> None:
     """An alias of what isn't there is an error, also in a file of another program."""
     path = file({"model.norm.weight": e}, metadata={HEAD: EMBED, "author": "somebody.else"})
@@ -194,7 +118,10 @@ def test_an_alias_without_its_anchor(file: Any, e: Any) -> None:
         ({"b": "c", "c": "b"}, []),
         ({"b": "a", "c": "b"}, ["tie: b is a, by alias metadata"]),
         ({"a": "a"}, []),
-        ({"x.w": "y.w", "y.w": "x.w"}, ["x.w is an alias of y.w", "y.w is an alias of x.w"]),
+        (
+            {"x.w": "y.w", "y.w": "x.w"},
+            ["x.w is an alias of y.w, an alias itself", "y.w is an alias of x.w, an alias itself"],
+        ),
         ({"x.w": "a", "y.w": "x.w"}, ["y.w is an alias of x.w, an alias itself", "tie: x.w is a"]),
     ],
 )
@@ -202,7 +129,7 @@ def test_metadata_of_other_programs(
     file: Any, e: Any, metadata: dict[str, str], expected: list[str]
 ) -> None:
     """A text is an alias if it names an array, or looks like a name; the framework is none."""
-    lines = [str(finding) for finding in check(file({"a": e, "h.w": e + 1}, metadata=metadata))]
+    lines = sorted(map(str, check(file({"a": e, "h.w": e + 1}, metadata=metadata))))
     assert len(lines) == len(expected)
     for line, part in zip(lines, expected, strict=True):
         assert part in line
@@ -266,6 +193,21 @@ def test_a_shard_that_the_index_does_not_know(tmp_path: Path, e: Any) -> None:
     save_file({"h.2.w": e}, tmp_path / "rest.safetensors")
     text = "the index doesn't name rest.safetensors, and it has h.2.w"
     assert found(tmp_path) == [("error", text)]
+
+
+def test_a_whole_file_beside_its_shards(tmp_path: Path, e: Any) -> None:
+    """A file that readers may take for the model is a doubt, with the weights that are in both."""
+    write_shards(tmp_path, {"h.0.w": e}, {"h.1.w": numbers(5)})
+    save_file({"h.1.w": e}, tmp_path / "model.safetensors")
+    text = (
+        "model.safetensors is beside the shards of the index, and has h.1.w as well: "
+        "readers may take it instead of them"
+    )
+    assert found(tmp_path) == [("doubt", text)]
+    write_once(str(tmp_path), str(tmp_path / "out"))
+    assert found(tmp_path / "out") == []
+    save_file({"other": e}, tmp_path / "model.safetensors")
+    assert found(tmp_path) == []
 
 
 def test_an_array_that_the_index_does_not_name(tmp_path: Path, e: Any) -> None:
@@ -341,28 +283,6 @@ def test_offsets_outside_of_the_file(tmp_path: Path, e: Any) -> None:
     path = tmp_path / "m.gguf"
     write_gguf(path, {"a": e, "b": e}, b=64)
     assert ("error", "a and b overlap by 2496 bytes") in found(path)
-
-
-def test_untied_and_equal(file: Any, e: Any) -> None:
-    """Config untied, and the two are equal or nearly so: a doubt; the bytes of a copy are waste."""
-    config = LM | {"tie_word_embeddings": False}
-    (finding,) = check(file({EMBED: e, HEAD: e.copy()}, config))
-    assert (finding.level, finding.nbytes) == ("doubt", 2560)
-    assert "are equal: 2.6 kB twice" in finding.text
-    ((level, text),) = found(file({EMBED: e, HEAD: e + 0.1 * numbers(40, 16, seed=3)}, config))
-    assert (level, "nearly equal (correlation 0.9" in text) == ("doubt", True)
-    assert found(file({EMBED: e, HEAD: numbers(40, 16, seed=3)}, config)) == []
-
-
-def test_a_quantized_head(file: Any, e: Any) -> None:
-    """A quantized head beside an embedding that the config calls tied is a doubt."""
-    arrays = {
-        EMBED: e,
-        "lm_head.qweight": np.arange(640, dtype=np.int32).reshape(16, 40),
-        "lm_head.scales": np.ones((1, 40), np.float16),
-    }
-    ((level, text),) = found(file(arrays, LM | {"tie_word_embeddings": True}))
-    assert (level, "one is quantized" in text) == ("doubt", True)
 
 
 def test_no_false_alarms(file: Any, tmp_path: Path) -> None:

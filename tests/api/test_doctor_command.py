@@ -10,7 +10,10 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
 from model_files import (
+    EMBED,
+    HEAD,
     INDEX,
+    numbers,
     whole,
     write_config,
     write_gguf,
@@ -22,12 +25,6 @@ from safetensors.numpy import save_file
 
 from pydag.__main__ import main
 from pydag.files import check
-
-EMBED, HEAD = "model.embed_tokens.weight", "lm_head.weight"
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 @pytest.fixture

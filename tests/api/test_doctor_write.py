@@ -10,8 +10,11 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
 from model_files import (
+    EMBED,
+    HEAD,
     INDEX,
     View,
+    numbers,
     shard,
     whole,
     write_config,
@@ -25,12 +28,6 @@ import pydag
 from pydag.__main__ import main
 from pydag.files import check
 from pydag.files.doctor.raw_writer import write_raw
-
-EMBED, HEAD = "model.embed_tokens.weight", "lm_head.weight"
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 @pytest.fixture

@@ -11,7 +11,29 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors.numpy import save_file
 
+from pydag.files import check
+
 INDEX = "model.safetensors.index.json"
+EMBED, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+LM = {"architectures": ["LlamaForCausalLM"]}
+
+
+def numbers(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
+    """Numbers without a pattern."""
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def found(path: Any, **options: Any) -> list[tuple[str, str]]:
+    """The level and the text of each finding."""
+    return [(finding.level, finding.text) for finding in check(path, **options)]
+
+
+def write_file(folder: Path, arrays: Any, config: Any = None, metadata: Any = None) -> Path:
+    """A safetensors file, with a config beside it; returns its path."""
+    save_file(arrays, path := folder / "model.safetensors", metadata=metadata)
+    if config is not None:
+        write_config(folder, **config)
+    return path
 
 
 def shard(number: int, total: int = 2) -> str:

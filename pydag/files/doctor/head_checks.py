@@ -12,8 +12,8 @@ from .compare import (
     is_constant,
 )
 from .config import CONFIG
-from .finding import Finding, shown, size_text
-from .heads import End, Ends, missing_head
+from .finding import Finding, Level, shown, size_text
+from .heads import End, Ends, is_in_layer, is_like_a_head, missing_head
 from .model import Model
 from .pairs import Pairs
 from .progress import Bar
@@ -40,7 +40,9 @@ def check_heads(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
     checks = _Checks(model, pairs, bar, groups, parts, config.is_tied)
     for head in ends.heads:
         embedding = ends.embedding_of(head)
-        if embedding is not None:
+        # Where there is no head for words, `output` is a classifier.
+        is_other = head.end == "output" and not config.may_have_head
+        if embedding is not None and not is_other:
             yield from checks.both(head, embedding)
     if (model.is_part or not model.is_known) and not (ends.heads and ends.embeddings):
         return
@@ -62,7 +64,27 @@ def tied_by_config(model: Model) -> tuple[str, str] | None:
     embedding = ends.main_embedding()
     if embedding is None or ends.heads or embedding.name not in model.arrays or _is_broken(model):
         return None
+    if any(map(is_like_a_head, _of_one_shape(model, embedding))):
+        return None
     return embedding.name, missing_head(embedding)
+
+
+def _others(model: Model) -> Iterator[tuple[str, Stored]]:
+    """The arrays outside of the layers, by each name that isn't known as an embedding's."""
+    aliases = {a: model.arrays[name] for a, name in model.aliases.items() if name in model.arrays}
+    arrays = aliases | model.arrays
+    known = {end.name for end in Ends(arrays).embeddings}
+    for name, array in arrays.items():
+        if name not in known and len(array.shape) > 1 and not is_in_layer(name):
+            yield name, array
+
+
+def _of_one_shape(model: Model, embedding: End) -> list[str]:
+    """The arrays that may be the head under a name that isn't known: those of its shape."""
+    if embedding.name not in model.arrays:
+        return []
+    shape = sorted(model.arrays[embedding.name].shape)
+    return [name for name, array in _others(model) if sorted(array.shape) == shape]
 
 
 def _is_broken(model: Model) -> bool:
@@ -186,11 +208,37 @@ class _Checks:
         config = self._model.config
         assert config is not None  # or nothing is checked
         head, name = missing_head(embedding), embedding.name
+        alike = _of_one_shape(self._model, embedding)
         if self._is_tied:
-            if config.may_have_head:
+            if not config.may_have_head:
+                return
+            named = [other for other in alike if is_like_a_head(other)]
+            for other in named:
+                yield from self._tied_by_shape(other, name)
+            if not named:
                 text = f"{head} is {shown(name)}: {CONFIG} says tied, and one is stored"
                 yield Finding("tie", (name, head), text)
+        elif not alike and not self._has_other_head():
+            level: Level = "error" if config.is_language_model else "doubt"
+            text = f"{CONFIG} says untied, and no head is stored beside {shown(name)}"
+            yield Finding(level, (head, name), text)
+
+    def _tied_by_shape(self, head: str, embedding: str) -> Iterator[Finding]:
+        """The same as of a head and an embedding; but whether it is a head isn't known."""
+        arrays = self._model.arrays
+        if self._groups[head] == self._groups[embedding]:
             return
-        level = "error" if config.is_language_model else "doubt"
-        text = f"{CONFIG} says untied, and no head is stored beside {shown(name)}"
-        yield Finding("error" if level == "error" else "doubt", (head, name), text)
+        what = f"{shown(head)} and {shown(embedding)}"
+        for found in self._tied((head, embedding), what, arrays[head], arrays[embedding]):
+            yield found._replace(level="doubt") if found.level == "error" else found
+
+    def _has_other_head(self) -> bool:
+        """Whether there is a head that isn't one for the words of the embedding."""
+        config = self._model.config
+        assert config is not None  # or nothing is checked
+        # A single row values a text; a language model has more than that.
+        least = 2 if config.is_language_model else 1
+        return any(
+            is_like_a_head(name) and min(array.shape) >= least
+            for name, array in _others(self._model)
+        )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which arrays are the head and the embedding of a language model, by their names."""
 
+import itertools
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -21,6 +23,13 @@ _HEADS_OF = {  # the head that goes with an embedding, where it isn't `lm_head`
     "tok_embeddings": "output",
     "token_embd": "output",
 }
+# What other models call a head, and what they call a list of several.
+_LIKE_A_HEAD = re.compile(
+    r"head|score|classif|logits|generator|output|proj_out|ff_out|predict|regress", re.I
+)
+_LIST_OF_HEADS = re.compile(r"head|score|classif", re.I)
+_OF_PICTURES = re.compile(r"vision|visual|image|vit", re.I)
+_LAYER = re.compile(r"\d+|(?:.*(?:layers?|blocks?|blk)|h)_?\d+", re.I)
 
 
 class End(NamedTuple):
@@ -84,14 +93,29 @@ class Ends:
         return min(self.embeddings, key=lambda end: end.module.count("."), default=None)
 
 
-def _nearness(head: End, embedding: End) -> tuple[int, int]:
+def is_in_layer(name: str) -> bool:
+    """Whether an array belongs to one of many layers, by a number in its name.
+
+    The numbers of several heads don't count: `lm_heads.0.weight`.
+    """
+    parts = name.split(".")
+    above = list(itertools.takewhile(lambda part: not _LAYER.fullmatch(part), parts))
+    return len(above) < len(parts) and not any(map(_LIST_OF_HEADS.search, above))
+
+
+def is_like_a_head(name: str) -> bool:
+    """Whether an array may be a head of any kind, by its name."""
+    return bool(_LIKE_A_HEAD.search(name)) and not _OF_PICTURES.search(name)
+
+
+def _nearness(head: End, embedding: End) -> tuple[int, bool, int]:
     first, second = head.module.split("."), embedding.module.split(".")
     common = 0
     for one, other in zip(first, second, strict=False):
         if one != other:
             break
         common += 1
-    return common, -len(second)
+    return common, "encoder" not in second, -len(second)
 
 
 def missing_head(embedding: End) -> str:

@@ -98,9 +98,11 @@ def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
     """The shards in the directory that the index doesn't name.
 
     Other files may stand there: another form of the model, an adapter. A shard is known by its
-    name, or by its arrays, which are further parts of the same layers.
+    name, or by its arrays, which are further parts of the same layers. A file that has the name of
+    the index may be taken for the model instead of the shards.
     """
     files = set(index.files.values())
+    instead = os.path.basename(index.path).removesuffix(".index.json")
     endings = {os.path.splitext(file)[1] for file in files}.intersection(_ENDINGS)
     alike = {_without_numbers(file) for file in files}
     layers = {_without_numbers(name) for name in named if re.search(r"\.\d+\.", name)}
@@ -116,7 +118,13 @@ def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
             arrays = set()
         if not is_shard and not arrays & named:
             is_shard = not layers.isdisjoint(map(_without_numbers, arrays))
-        if is_shard:
+        if name == instead and (both := arrays & named):
+            text = (
+                f"{shown(name)} is beside the shards of the index, and has {listed(sorted(both))} "
+                "as well: readers may take it instead of them"
+            )
+            yield Finding("doubt", (name, *sorted(both)), text)
+        elif is_shard:
             more = f", and it has {listed(sorted(arrays))}" if arrays else ""
             yield Damage(
                 "error", (name, *sorted(arrays)), f"the index doesn't name {shown(name)}{more}"
