@@ -20,9 +20,6 @@ LIMITED = "it would speak of the flat function, or of the distinct leaves"
 # What an object of JAX's has and ours hasn't, and why. To ask for it is an AttributeError that
 # names it.
 LEFT_OUT: dict[tuple[str, str], str] = {
-    ("traced", "with_consts_as_arg"): LIMITED,
-    ("traced", "physicalize"): LIMITED,
-    ("compiled", "call"): LIMITED,
     ("vjp", "fun"): LIMITED,
     ("vjp", "in_tree"): LIMITED,
     ("vjp", "out_tree"): LIMITED,

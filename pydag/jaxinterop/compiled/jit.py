@@ -20,7 +20,7 @@ from .compiled_function import CompiledFunction, compiled_for
 from .shardings import UNSPECIFIED, Shardings
 
 if TYPE_CHECKING:  # most programs look at no stage
-    from .stages import Lowered, Traced
+    from .stages import Stage
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,10 +39,10 @@ class Jitted(Protocol[P, R_co]):
     def __get__(self, instance: object, owner: type, /) -> Callable[..., R_co]: ...
     def __get__(self, instance: Any, owner: type, /) -> Any: ...
 
-    def trace(self, *args: Any, **kwargs: Any) -> "Traced":
+    def trace(self, *args: Any, **kwargs: Any) -> "Stage":
         """Trace it, without compiling; arrays may be given as `jax.ShapeDtypeStruct`s."""
 
-    def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
+    def lower(self, *args: Any, **kwargs: Any) -> "Stage":
         """Trace it and translate it for the compiler."""
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
@@ -171,12 +171,12 @@ def _of_held(fun: Any, held: Held, again: Callable[[Any], Any]) -> Any:
     opened = again(held.taking_content(fun))
     jitted = held.passed(fun, opened)
 
-    def trace(*args: Any, **kwargs: Any) -> "Traced":
-        traced: Traced = opened.trace(*args, **kwargs, **{HELD: held.content})
+    def trace(*args: Any, **kwargs: Any) -> "Stage":
+        traced: Stage = opened.trace(*args, **kwargs, **{HELD: held.content})
         return traced.of_held(held.content)
 
-    def lower(*args: Any, **kwargs: Any) -> "Lowered":
-        lowered: Lowered = trace(*args, **kwargs).lower()
+    def lower(*args: Any, **kwargs: Any) -> "Stage":
+        lowered: Stage = trace(*args, **kwargs).lower()
         return lowered
 
     set_own(
@@ -217,16 +217,16 @@ def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:
 
 def _trace(
     fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
-) -> "Traced":
-    from .stages import Traced
+) -> "Stage":
+    from .stages import Stage
 
-    return Traced.of(compiled, args, kwargs)
+    return Stage.traced(compiled, args, kwargs)
 
 
 def _lower(
     fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
-) -> "Lowered":
-    lowered: Lowered = _trace(fun, compiled, *args, **kwargs).lower()
+) -> "Stage":
+    lowered: Stage = _trace(fun, compiled, *args, **kwargs).lower()
     return lowered
 
 
