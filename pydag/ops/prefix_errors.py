@@ -136,8 +136,10 @@ def _sharing_errors(
 
 def _open(node: Any, options: FlattenOptions) -> _Opened:
     """The node as a structure of one level."""
+    is_whole = _core.is_leaf(node, **options | FlattenOptions(is_leaf=None))
     children, spec = _core.flatten(
-        node, **options | FlattenOptions(is_leaf=lambda x: x is not node, identity="nodes")
+        node,
+        **options | FlattenOptions(is_leaf=lambda x: is_whole or x is not node, identity="nodes"),
     )
     return _Opened(node, children, spec)
 

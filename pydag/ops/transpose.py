@@ -135,7 +135,7 @@ def _check_nodes(outer: PyDagSpec, parts: list[Dag], is_leaf: IsLeaf | None) -> 
         identity="nodes",
     )
     structure = _core.structure(tuple(parts), **options)
-    numbers = [_core.structure(part, **options).num_nodes for part in parts]
+    numbers = [_core.structure((part,), **options).num_nodes - 1 for part in parts]
     if structure.num_nodes == 1 + sum(numbers):
         return  # a node of two parts would count twice in the sum
     listing = Listing.of(structure)

@@ -66,6 +66,8 @@ void make_constants() {
     made.positions = interned("positions");
     made.refs = interned("_refs");
     made.sharding = interned("_sharding");
+    made.torch_module = interned("Module");
+    made.torch_nn = interned("torch.nn");
     made.tree = interned("tree");
     made.value = interned("value");
     made.values = interned("values");

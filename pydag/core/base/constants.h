@@ -35,7 +35,7 @@ struct Constants {
     PyObject *option_names[4];                // of FlattenOptions, in the order of OptionIndex
     // Strings; each has the name of its member here, some with underscores around it.
     PyObject *add_note, *notes, *all, *as_dict, *aval, *buf, *default_factory, *fields, *fill, *kind, *make, *maxlen,
-        *memory_space, *module, *positions, *refs, *sharding, *tree, *value, *values;
+        *memory_space, *module, *positions, *refs, *sharding, *torch_module, *torch_nn, *tree, *value, *values;
 };
 inline Constants constants = {};
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/stack_room.h"
 #include "base/text_hash.h"
+#include "base/torch_module.h"
 #include "structure/compare.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
@@ -217,9 +218,11 @@ nb::object make_spec(Spec &&spec) { return nb::cast(std::move(spec)); }
 
 const Spec &spec_of(nb::handle object) {
     require_stack_room();
-    if (!nb::isinstance<Spec>(object))
+    if (!nb::isinstance<Spec>(object)) {
+        refuse_torch_module(object);
         fail(PyExc_TypeError, "Expected a PyDagSpec, got %U.\n  pydag.dag_structure(tree) gives the spec of a tree.",
              short_repr(object).ptr());
+    }
     static const Spec *const empty = new Spec;
     return nb::inst_ready(object) ? *nb::inst_ptr<Spec>(object) : *empty;
 }

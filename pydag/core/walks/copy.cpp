@@ -98,6 +98,7 @@ nb::object copy_known(nb::handle tree, const FlattenOptions &options) {
     const CachedStructure known(tree.ptr(), options.setting());
     BorrowedObjects objects;
     if (known.must_ask() || !look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
+    if (known.structure().nodes[0].is_leaf()) return nb::object();  // may be one that is no tree
     nb::object made;
     try {
         made = KnownCopy(known.structure(), objects.data()).run();

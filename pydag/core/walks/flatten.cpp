@@ -3,6 +3,7 @@
 
 #include "walks/flatten_general.h"
 #include "walks/flatten_known.h"
+#include "base/torch_module.h"
 
 #include <algorithm>
 
@@ -28,6 +29,7 @@ Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects
     else if (cached_.must_ask()) follow_asking(tree.ptr(), options, objects);
     else if (flatten_known(cached_.structure(), tree.ptr(), options, leaves_, objects)) is_cached_ = true;
     else take_apart(tree.ptr(), options, objects, nullptr);
+    if (!options.asks() && structure().num_nodes == 1 && structure().nodes[0].is_leaf()) refuse_torch_module(tree);
 }
 
 void Flattened::follow_asking(PyObject *tree, const FlattenOptions &options, NodeObjects *objects) {

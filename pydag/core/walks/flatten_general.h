@@ -5,6 +5,7 @@
 
 #include "base/identity_table.h"
 #include "base/interrupt.h"
+#include "base/torch_module.h"
 #include "nodes/open.h"
 #include "walks/flatten_pure.h"
 #include "walks/frames.h"
@@ -82,8 +83,12 @@ private:
             const bool is_tracked = (info.identity & tracks) != 0;
             if (objects_) objects_->push_borrowed(object.ptr());
             const bool is_leaf = is_leaf_kind(info.kind) || object.is(options_.whole);
-            if (options_.is_leaf.is_valid()) visit_asking(std::move(object), info, is_tracked, tracks);
-            else visit(std::move(object), info, is_leaf, is_tracked);
+            if (options_.is_leaf.is_valid()) {
+                visit_asking(std::move(object), info, is_tracked, tracks);
+                continue;
+            }
+            if (is_root() && pydag::is_leaf(info.kind) && !options_.whole.is_valid()) refuse_torch_module(object);
+            visit(std::move(object), info, is_leaf, is_tracked);
         }
         return leaves_.size() > num_leaves;
     }
@@ -111,18 +116,21 @@ private:
         // The predicate may unregister the class.
         const nb::object registration = nb::borrow(info.registration);
         const bool is_asked = !options_.prefix || !is_opened_by_prefix(object, is_tracked);
-        const bool is_leaf = (is_asked && options_.ask_to_keep(object)) || is_leaf_kind(info.kind);
+        const bool is_kept = is_asked && options_.ask_to_keep(object);
+        if (is_root() && !is_kept && pydag::is_leaf(info.kind)) refuse_torch_module(object);
+        const bool is_leaf = is_kept || is_leaf_kind(info.kind);
         const bool tracks_leaf = (tracks & (kObjectLeaf | (info.identity & kLeafBelowAll))) != 0;
         visit(std::move(object), info, is_leaf, is_tracked && (!is_leaf || tracks_leaf));
     }
 
     bool is_opened_by_prefix(nb::handle object, bool is_tracked) {
-        const bool is_root = frames_.size() == 1;
         const Frame &frame = frames_.back();
-        const size_t child = is_root ? 0 : builder_.nodes[frame.node].count - 1 - (height_ - frame.base);
+        const size_t child = is_root() ? 0 : builder_.nodes[frame.node].count - 1 - (height_ - frame.base);
         return options_.prefix->find_partners(
-            object.ptr(), is_tracked, is_root ? OpenedByPrefix::kNoParent : frame.node, static_cast<uint32_t>(child));
+            object.ptr(), is_tracked, is_root() ? OpenedByPrefix::kNoParent : frame.node, static_cast<uint32_t>(child));
     }
+
+    bool is_root() const { return frames_.size() == 1; }
 
     void close_frame() {
         const Frame frame = frames_.pop();

@@ -5,6 +5,7 @@
 #include "structure/paths.h"
 #include "types/values.h"
 #include "walks/class_functions.h"
+#include "walks/one_level.h"
 #include "walks/post_order.h"
 
 namespace pydag {
@@ -83,7 +84,7 @@ private:
 // Python code can open are not opened a second time for this. And if there was a predicate, nothing is
 // searched, since what is in the objects that it kept whole doesn't count.
 void refuse_cycles(nb::handle tree, const FlattenOptions &options) {
-    if (options.is_leaf.is_valid()) return;
+    if (options.is_leaf.is_valid() || is_leaf(tree, options)) return;
     FlattenOptions reading = options;
     reading.opens_callbacks = false;
     try {
