@@ -7,6 +7,7 @@ import os
 import pickle
 import struct
 import tarfile
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from safetensors.numpy import save_file
 
 from pydag.__main__ import main
 from pydag.files import check
+from pydag.files.doctor.raw import RawFile
 
 E = np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)
 KNOWN = "Known are safetensors files, torch's zip files (.pt, .pth, .bin), GGUF files"
@@ -257,21 +259,93 @@ def test_other_containers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert list(tmp_path.iterdir()) == [path]
 
 
+def gguf(path: Path, arrays: int, values: int, *parts: int | bytes, room: int = 200) -> Path:
+    """A GGUF header with a number of 8 bytes, or bytes, one after the other, and zeros behind."""
+    header = b"GGUF" + struct.pack("<IQQ", 3, arrays, values)
+    header += b"".join(p if isinstance(p, bytes) else struct.pack("<Q", p) for p in parts)
+    path.write_bytes(header)
+    os.truncate(path, len(header) + room)  # without taking space on the disk
+    return path
+
+
+KEY = struct.pack("<QcI", 1, b"k", 8)  # of a text
+LIST = struct.pack("<QcI", 1, b"k", 9)
+LISTS, TEXTS, BYTES = struct.pack("<I", 9), struct.pack("<I", 8), struct.pack("<I", 0)
+SCALAR = struct.pack("<QcIIQ", 1, b"a", 0, 0, 0)  # an array without dimensions
+BIG = 6 << 30
+
+
 @pytest.mark.parametrize(
-    ("header", "said"),
+    ("arrays", "values", "parts", "room", "said"),
     [
-        (struct.pack("<IQQ", 3, 1 << 60, 1 << 60), "it can't have 1152921504606846976 arrays"),
-        (struct.pack("<IQQ", 9, 0, 0), "versions 2 and 3 can be read"),
-        (struct.pack("<IQQQcI", 3, 0, 1, 1, b"a", 77), "malformed header: "),
+        (1 << 60, 1 << 60, [], 200, "it can't have 1152921504606846976 arrays"),
+        (1 << 27, 0, [], BIG, "it can't have 134217728 arrays"),
+        (0, 1 << 28, [], BIG, "it can't have 268435456 values"),
+        (0, 1, [BIG], BIG, "a name of 6442450944 bytes"),
+        (1, 0, [BIG], BIG, "a name of 6442450944 bytes"),
+        (300, 0, [struct.pack("<Q", 65000) + bytes(65016)] * 300, 200, "names of more than"),
+        (0, 1, [struct.pack("<QcI", 1, b"k", 77)], 200, "a value of the type 77"),
+        (0, 1, [LIST, TEXTS, 1 << 29], BIG, "it can't have 536870912 items in a list"),
+        (0, 1, [LIST, LISTS, 1 << 28], BIG, "it can't have 268435456 items in a list"),
+        (0, 1, [LIST, BYTES, BIG + 300], BIG, "it can't have 6442451244 items in a list"),
+        (0, 1, [LIST, *[LISTS, 1] * 9], 200, "a value of the type 9"),
+        (1, 0, [1, b"a", struct.pack("<I", 1 << 31)], 200, "a has 2147483648 dimensions"),
     ],
 )
 def test_hostile_gguf(
-    header: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arrays: int, values: int, parts: Any, room: int, said: str, tmp_path: Path, capsys: Any
 ) -> None:
-    """A GGUF header with impossible counts is refused, without memory for them."""
-    path = tmp_path / "m.gguf"
-    path.write_bytes(b"GGUF" + header + bytes(200))
-    assert said in refused(path, capsys)
+    """A GGUF header with impossible numbers is refused, without memory or time for them."""
+    path = gguf(tmp_path / "m.gguf", arrays, values, *parts, room=room)
+    tracemalloc.start()
+    try:
+        assert f"malformed header: {said}" in refused(path, capsys)
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "values", "parts", "room", "expected"),
+    [
+        (0, 1, [KEY, BIG], BIG, []),
+        (0, 1, [KEY, BIG], 200, ["the file is cut short within its header"]),
+        (0, 1, [LIST, BYTES, BIG], BIG, []),
+        (0, 1, [LIST, TEXTS, 2, 1 << 63], 200, ["the file is cut short within its header"]),
+        (0, 2, [KEY, 0, KEY, 0], 200, ["k is a key twice"]),
+        (3, 0, [SCALAR] * 3, 200, ["a is stored twice"]),
+    ],
+)
+def test_gguf_headers(
+    arrays: int, values: int, parts: Any, room: int, expected: Any, tmp_path: Path
+) -> None:
+    """Long values are skipped; what ends too early, or stands twice, is an error."""
+    assert found(gguf(tmp_path / "m.gguf", arrays, values, *parts, room=room)) == expected
+
+
+def test_a_gguf_file_of_another_version(tmp_path: Path, capsys: Any) -> None:
+    """A version that isn't known is refused."""
+    (path := tmp_path / "m.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 9, 0, 0))
+    assert "versions 2 and 3 can be read" in refused(path, capsys)
+
+
+def test_what_overlaps_is_not_read_again(tmp_path: Path, monkeypatch: Any) -> None:
+    """However many arrays are said to be in one place, few bytes are read to compare them."""
+    rows = ((b"%03d" % i, i) for i in range(200))
+    infos = [struct.pack("<Q3sIQIQ", 3, name, 1, 250_000, 0, i * 32) for name, i in rows]
+    path = gguf(tmp_path / "m.gguf", 200, 0, *infos, room=2_000_000)
+    with open(path, "r+b") as file:
+        file.seek(-1_990_000, os.SEEK_END)
+        file.write(bytes(1_990_000))
+    read, original = [], RawFile.read
+
+    def counted(self: RawFile, begin: int, size: int) -> bytes:
+        read.append(size)
+        return original(self, begin, size)
+
+    monkeypatch.setattr(RawFile, "read", counted)
+    assert len(check(path).at("error")) == 199
+    assert sum(read) < 10_000_000
 
 
 def test_the_structure_decides(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the bytes of arrays, piece by piece. What is a hole in all of them isn't read."""
 
+import functools
 import itertools
 import math
 import random
@@ -89,17 +90,30 @@ def elements(array: Stored, count: int, is_transposed: bool = False) -> bytes:
         is_transposed: Whether those are read that the transposed array has in these places.
     """
     width = array.itemsize or 1
-    choose = random.Random(_SEED)
-    if len(array.shape) != 2 or not array.itemsize:
-        places = [choose.randrange(array.nbytes // width) for _ in range(count)]
+    if len(array.shape) == 2 and array.itemsize:
+        places = _places_in_matrix(*array.shape, count, is_transposed)
     else:
-        rows, columns = array.shape[::-1] if is_transposed else array.shape
-        pairs = [(choose.randrange(rows), choose.randrange(columns)) for _ in range(count)]
-        if is_transposed:
-            places = [j * rows + i for i, j in pairs]
-        else:
-            places = [i * columns + j for i, j in pairs]
+        places = _places(array.nbytes // width, count)
+    if array.nbytes <= _FIRST:  # one read is quicker then
+        whole = array.read(0, array.nbytes)
+        return b"".join(whole[place * width : place * width + width] for place in places)
     return b"".join(array.read(place * width, width) for place in places)
+
+
+@functools.lru_cache(256)
+def _places(size: int, count: int) -> list[int]:
+    choose = random.Random(_SEED)
+    return [choose.randrange(size) for _ in range(count)]
+
+
+@functools.lru_cache(256)
+def _places_in_matrix(rows: int, columns: int, count: int, is_transposed: bool) -> list[int]:
+    choose = random.Random(_SEED)
+    if is_transposed:
+        pairs = [(choose.randrange(columns), choose.randrange(rows)) for _ in range(count)]
+        return [j * columns + i for i, j in pairs]
+    pairs = [(choose.randrange(rows), choose.randrange(columns)) for _ in range(count)]
+    return [i * columns + j for i, j in pairs]
 
 
 def are_transposed(a: Stored, b: Stored, bar: Bar) -> bool:

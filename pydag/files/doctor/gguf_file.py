@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the header of a GGUF file."""
 
-import io
 import math
 import struct
+from collections import Counter
 from typing import NamedTuple
 
 from .finding import Finding, shown
@@ -65,58 +65,109 @@ _TYPES = {
 # The values in the metadata that have a fixed size, by their type.
 _FIXED = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _TEXT, _ARRAY, _UNSIGNED = 8, 9, 4
+_SMALLEST = {_TEXT: 8, _ARRAY: 12, **_FIXED}  # the bytes of the smallest value of a type
 _DEEPEST = 8
+
+# A header that has more than this is none: each takes memory, or time, beyond its bytes.
+_LONGEST_NAME = (1 << 16) - 1  # by the format
+_MOST_NAMES = 1 << 24  # bytes of all names
+_MOST_ROWS = 1 << 16  # arrays, and values
+_MOST_ITEMS = 1 << 21  # of lists, where each has a size of its own
+_CHUNK = 1 << 20
 
 
 class _CutShortError(Exception):
     """The file ends within its header."""
 
 
+def _malformed(why: str) -> ValueError:
+    return ValueError(f"malformed header: {why}")
+
+
 class _Cursor:
-    """Reads numbers and text one after the other."""
+    """Reads numbers and text one after the other, and holds each length against the file."""
 
     def __init__(self, file: RawFile) -> None:
-        self._file = io.BufferedReader(file.stream, 1 << 20)
-        self._file.seek(0)
-        self._left = file.size
+        self._file = file
+        self._data, self._start, self._at = b"", 0, 0  # a piece of the file, and the place in it
+        self._names = self._items = 0
 
-    def detach(self) -> None:
-        """Gives the file back, which would be closed with this object."""
-        self._file.detach()
+    @property
+    def position(self) -> int:
+        """How many bytes were read."""
+        return self._start + self._at
 
     def take(self, size: int) -> bytes:
-        if size > self._left:
-            raise _CutShortError
-        self._left -= size
-        return self._file.read(size)
+        if self._at + size > len(self._data):
+            left = self._file.size - self.position
+            if size > left:
+                raise _CutShortError
+            self._start, self._at = self.position, 0
+            self._data = self._file.read(self._start, min(max(size, _CHUNK), left))
+        self._at += size
+        return self._data[self._at - size : self._at]
 
     def skip(self, size: int) -> None:
-        if size > self._left:
+        self._at += size
+        if self.position > self._file.size:
             raise _CutShortError
-        self._left -= size
-        if size <= 1 << 16:
-            self._file.read(size)
-        else:
-            self._file.seek(size, io.SEEK_CUR)
 
     def number(self, kind: str) -> int:
         size = struct.calcsize(kind)
         return int(struct.unpack(f"<{kind}", self.take(size))[0])
 
-    def text(self) -> str:
+    def name(self) -> str:
         size = self.number("Q")
+        self._names += size
+        if size > _LONGEST_NAME:
+            raise _malformed(f"a name of {size} bytes")
+        if self._names > _MOST_NAMES:
+            raise _malformed(f"names of more than {_MOST_NAMES} bytes")
         return self.take(size).decode("utf-8", "replace")
 
-    def count(self, what: str, smallest: int) -> int:
+    def count(self, what: str, smallest: int, most: int) -> int:
         """A number of things, each of which needs some bytes."""
         found = self.number("Q")
-        if found * smallest > self._left:
-            raise ValueError(f"malformed header: it can't have {found} {what}")
+        if found * smallest > self._file.size - self.position or found > most:
+            raise _malformed(f"it can't have {found} {what}")
         return found
 
-    @property
-    def position(self) -> int:
-        return self._file.tell()
+    def skip_value(self, kind: int, depth: int = 0) -> None:
+        if kind in _FIXED:
+            self.skip(_FIXED[kind])
+        elif kind == _TEXT:
+            self.skip(self.number("Q"))
+        elif kind == _ARRAY and depth < _DEEPEST:
+            self._skip_list(depth)
+        else:
+            raise _malformed(f"a value of the type {kind}")
+
+    def _skip_list(self, depth: int) -> None:
+        kind = self.number("I")
+        is_fixed = kind in _FIXED
+        cost = 64 if kind == _ARRAY else 1  # that is how much longer an inner list takes
+        most = self._file.size if is_fixed else (_MOST_ITEMS - self._items) // cost
+        count = self.count("items in a list", _SMALLEST.get(kind, 1), most)
+        if is_fixed:
+            self.skip(count * _FIXED[kind])
+            return
+        self._items += count * cost
+        if kind == _TEXT:
+            self._skip_texts(count)
+            return
+        for _ in range(count):
+            self.skip_value(kind, depth + 1)
+
+    def _skip_texts(self, count: int) -> None:
+        while count:
+            self.skip(self.number("Q"))
+            count -= 1
+            data, at, last = self._data, self._at, len(self._data) - 8
+            while count and at <= last:  # what is in memory
+                at += 8 + int.from_bytes(data[at : at + 8], "little")
+                count -= 1
+            self._at = at
+            self.skip(0)
 
 
 def read_gguf(file: RawFile) -> Container:
@@ -125,14 +176,11 @@ def read_gguf(file: RawFile) -> Container:
     Raises:
         ValueError: Its header can't be read.
     """
-    cursor = _Cursor(file)
     found = Container("GGUF", file)
     try:
-        _read(found, file, cursor)
+        _read(found, file, _Cursor(file))
     except _CutShortError:
         found.error((), "the file is cut short within its header")
-    finally:
-        cursor.detach()
     return found
 
 
@@ -141,26 +189,29 @@ def _read(found: Container, file: RawFile, cursor: _Cursor) -> None:
     version = cursor.number("I")
     if version not in (2, 3):
         raise ValueError(f"it is a GGUF file of version {version}; versions 2 and 3 can be read")
-    number = cursor.count("arrays", 24)
-    values = cursor.count("values", 13)
+    number = cursor.count("arrays", 24, _MOST_ROWS)
     alignment = 32
-    for _ in range(values):
-        key, kind = cursor.text(), cursor.number("I")
+    keys: Counter[str] = Counter()
+    for _ in range(cursor.count("values", 13, _MOST_ROWS)):
+        key, kind = cursor.name(), cursor.number("I")
+        keys[key] += 1
         if key == "general.alignment" and kind == _UNSIGNED:
             alignment = cursor.number("I")
         elif key == "general.architecture" and kind == _TEXT:
-            found.metadata[key] = cursor.text()
+            found.metadata[key] = cursor.name()
         else:
-            _skip_value(cursor, kind, 0)
+            cursor.skip_value(kind)
     if not alignment:
-        raise ValueError("malformed header: an alignment of 0 bytes")
+        raise _malformed("an alignment of 0 bytes")
+    _note_twice(found, keys, "is a key twice")
     rows = [_info(cursor) for _ in range(number)]
-    found.named = {name for name, *_ in rows}
+    names = Counter(name for name, *_ in rows)
+    _note_twice(found, names, "is stored twice")
+    found.named = set(names)
     start = -(-cursor.position // alignment) * alignment
     ranges, seen = [], set()
     for name, shape, kind, offset in rows:
         if name in seen:
-            found.error((name,), f"{shown(name)} is stored twice")
             continue
         seen.add(name)
         known = _TYPES.get(kind)
@@ -195,25 +246,14 @@ def _read(found: Container, file: RawFile, cursor: _Cursor) -> None:
 
 def _info(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int]:
     """Name, shape, type and offset of an array. The first length is that of the last axis."""
-    name, dimensions = cursor.text(), cursor.number("I")
+    name, dimensions = cursor.name(), cursor.number("I")
     if dimensions > _MOST_DIMENSIONS:
-        raise ValueError(f"malformed header: {shown(name)} has {dimensions} dimensions")
+        raise _malformed(f"{shown(name)} has {dimensions} dimensions")
     shape = tuple(cursor.number("Q") for _ in range(dimensions))[::-1]
     return name, shape, cursor.number("I"), cursor.number("Q")
 
 
-def _skip_value(cursor: _Cursor, kind: int, depth: int) -> None:
-    if kind in _FIXED:
-        cursor.skip(_FIXED[kind])
-    elif kind == _TEXT:
-        cursor.skip(cursor.number("Q"))
-    elif kind == _ARRAY and depth < _DEEPEST:
-        inner = cursor.number("I")
-        count = cursor.count("items in a list", _FIXED.get(inner, 8))
-        if inner in _FIXED:
-            cursor.skip(count * _FIXED[inner])
-        else:
-            for _ in range(count):
-                _skip_value(cursor, inner, depth + 1)
-    else:
-        raise ValueError(f"malformed header: a value of the type {kind}")
+def _note_twice(found: Container, names: Counter[str], what: str) -> None:
+    for name, count in names.items():
+        if count > 1:
+            found.error((name,), f"{shown(name)} {what}")

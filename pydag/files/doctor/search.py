@@ -5,7 +5,7 @@ Arrays of one type and size are told apart by a few of their elements. Only thos
 are read.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
 from .compare import are_equal, are_transposed, elements, equal_classes, is_constant
 from .finding import Finding, listed, shown, size_text
@@ -30,7 +30,7 @@ def find_copies(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
     for name, array in model.arrays.items():
         if array.nbytes >= _LEAST and array.is_plain and not parts.is_more(name):
             distinct.setdefault(array.storage, array)
-    buckets = _groups(distinct.values(), _form)
+    buckets = _groups(_apart(distinct.values()), _form)
     few = [group for bucket in buckets for group in _groups(bucket, _print(_FEW))]
     candidates = [
         [array for array in group if not _is_constant(array)]
@@ -46,6 +46,20 @@ def find_copies(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
             for equal in equal_classes(same, bar) if len(same) > 1 else ():
                 yield from _copies(model, equal, parts, pairs, bar)
     yield from _twins(buckets, parts, bar)
+
+
+def _apart(arrays: Collection[Stored]) -> Iterable[Stored]:
+    """The arrays without those that overlap another one: so each byte is read a few times at most.
+
+    What overlaps is reported as such.
+    """
+    ends: dict[int, int] = {}
+    kept = set()
+    for array in sorted(arrays, key=lambda array: array.begin):
+        if array.begin >= ends.get(id(array.file), 0):
+            ends[id(array.file)] = array.begin + array.nbytes
+            kept.add(array.storage)
+    return (array for array in arrays if array.storage in kept)
 
 
 def _groups(arrays: Iterable[Stored], key: Callable[[Stored], Hashable]) -> list[list[Stored]]:
