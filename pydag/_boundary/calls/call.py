@@ -49,6 +49,15 @@ class Call:
         pairs = zip(self.leaves, self._are_refs, strict=True)
         return [leaf if is_ref else next(given) for leaf, is_ref in pairs]
 
+    def without_arrays(self) -> "Call":
+        """This without its arrays: what JAX keeps must not own them."""
+        made = object.__new__(Call)
+        made.options, made.content, made._are_refs = self.options, self.content, self._are_refs
+        made.tree, made.arrays = ((), {}), []
+        pairs = zip(self.leaves, self._are_refs, strict=True)
+        made.leaves = [leaf if is_ref else None for leaf, is_ref in pairs]
+        return made
+
     def paths(self) -> Sequence[str]:
         """The path of each array."""
         return self.without_refs(self.content.paths(CALL))
@@ -63,12 +72,14 @@ class Call:
         is_staged: bool = True,
     ) -> tuple[Any, Any]:
         """The result of a function for these arrays, and the same for JAX, with its update."""
-        leaves = self.with_refs(arrays)
-        result, update = run(
-            fun, self.content, leaves, self.options, source, updated=updated, is_staged=is_staged
-        )
+        tree = self.build(arrays)
+        result, update = run(fun, tree, self.options, source, updated=updated, is_staged=is_staged)
         packed = pack(result, self.options, self.origins)
         return result, update.beside(packed) if updated else packed
+
+    def build(self, arrays: Iterable[Leaf]) -> Any:
+        """The arguments with these arrays, and with the caller's refs."""
+        return self.content.build(self.with_refs(arrays))
 
     @property
     def origins(self) -> dict[int, int]:

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the user's function on a tree of its own."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
-from pydag._boundary.content.content import Content
 from pydag._boundary.content.options import Options
-from pydag._boundary.content.paths import CALL
+from pydag._boundary.content.paths import CALL, path_texts
 from pydag._boundary.content.values import comparable
 from pydag._boundary.notices.lost_tie import warn_of_lost_ties
 from pydag._boundary.notices.lost_update import warn_of_lost_updates
 from pydag._boundary.notices.source import Source
-from pydag._boundary.treatments.arguments import Chosen
-from pydag._boundary.updates.changes import Given
+from pydag._boundary.treatments.arguments import Args, Chosen, Kwargs, parameters_of
+from pydag._boundary.updates.changes import Change, Given
 from pydag._boundary.updates.update import Update, UpdatedArguments
 from pydag.sharing.tie import num_unties
-from pydag.typing import Dag, Leaf
+from pydag.typing import Dag
 
 
 class StaticArgument:
@@ -45,8 +45,7 @@ def _unwrapped(argument: Any) -> Any:
 
 def run(
     fun: Callable[..., Any],
-    content: Content,
-    leaves: Sequence[Leaf],
+    tree: tuple[Args, Kwargs],
     options: Options,
     source: Source,
     *,
@@ -56,42 +55,69 @@ def run(
     """The result of a function, and what it writes into arguments that are updated.
 
     Args:
-        content: Of the call: `(args, kwargs)`.
-        leaves: Its traced leaves.
+        tree: The arguments, made for this call.
         updated: Which arguments are updated; None for a wrapper that has no such option.
         is_staged: Whether the function is traced to be run later.
     """
-    tree = content.build(leaves)
     given = Given.of(tree, options, CALL)
-    own = None if not updated else UpdatedArguments(given, updated, is_staged)
-    args, kwargs = tree
-    args = tuple(map(_unwrapped, args))
-    kwargs = {name: _unwrapped(argument) for name, argument in kwargs.items()}
+    own = UpdatedArguments(given, updated, is_staged) if updated else None
+    args = tuple(map(_unwrapped, tree[0]))
+    kwargs = {name: _unwrapped(argument) for name, argument in tree[1].items()}
+    result, changes = _called(fun, args, kwargs, given, source)
+    update = Update() if own is None else own.update(result)
+    warn_of_lost_updates(
+        given,
+        changes,
+        result,
+        source,
+        updated=() if own is None else own.spots,
+        has_option=updated is not None,
+    )
+    return result, update
+
+
+def run_body(
+    fun: Callable[..., Any], args: Args, options: Options, source: Source, *names: str
+) -> Dag:
+    """The result of the body of a loop: of positional arguments, by the names of its parameters.
+
+    Args:
+        names: Of the arguments, where the body doesn't tell its own.
+    """
+    parameters = [p.name for p in parameters_of(fun) if p.kind in _POSITIONAL]
+    roots = tuple(parameters[: len(args)]) if len(parameters) >= len(args) else names
+    given = Given.of(args, options, roots)
+    result, changes = _called(fun, args, {}, given, source)
+    warn_of_lost_updates(given, changes, result, source)
+    return result
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _called(
+    fun: Callable[..., Any], args: Args, kwargs: Kwargs, given: Given, source: Source
+) -> tuple[Dag, Sequence[Change]]:
+    """The result of a function, and what it changed. Warns of lost ties."""
     before = num_unties()
     try:
         result = fun(*args, **kwargs)
     except Exception as error:
-        _blame_number(error, content, leaves)
+        _blame_number(error, given)
         raise
-    update = Update() if own is None else own.update(result)
-    spots = () if own is None else own.spots
-    has_option = updated is not None
-    warn_of_lost_updates(
-        given, given.changes(), result, source, updated=spots, has_option=has_option
-    )
-    if content.spec.num_shared and num_unties() == before:
-        warn_of_lost_ties(args, kwargs, options, result, source)
-    return result, update
+    if given.spec.num_shared and num_unties() == before:
+        warn_of_lost_ties(args, kwargs, given.options, result, source)
+    return result, given.changes()
 
 
-def _blame_number(error: Exception, content: Content, leaves: Sequence[Leaf]) -> None:
+def _blame_number(error: Exception, given: Given) -> None:
     """Says which numbers are traced, where Python code needs the value of one."""
     wanted = jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError
     if not isinstance(error, wanted) or getattr(error, "__notes__", None):
         return
     numbers = [
         path
-        for path, leaf in zip(content.paths(CALL), leaves, strict=True)
+        for path, leaf in zip(path_texts(given.spec, given.roots), given.leaves, strict=True)
         if isinstance(leaf, jax.core.Tracer) and leaf.ndim == 0 and jax.typeof(leaf).weak_type
     ]
     if numbers:

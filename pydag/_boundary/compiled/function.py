@@ -76,7 +76,8 @@ class CompiledFunction:
         """A call that the core doesn't know how to make."""
         if self._recipe.unties.is_set:
             note_untie()
-        call, leaves, program = self.prepare(args, kwargs)
+        call = self.arranged(args, kwargs)
+        leaves, program = self.prepare(call)
         program.prepare(leaves)
         try:
             returned = program.call(leaves)
@@ -97,11 +98,8 @@ class CompiledFunction:
         program.write(error.written)
         _core.forget_plans(self._plans, program.spec_key)
 
-    def prepare(
-        self, args: Args, kwargs: Kwargs
-    ) -> tuple[tuple[Args, Kwargs], list[Leaf], Program]:
-        """A call as it is flattened, its traced leaves, and the program for it."""
-        call = self.arranged(args, kwargs)
+    def prepare(self, call: tuple[Args, Kwargs]) -> tuple[list[Leaf], Program]:
+        """The traced leaves of a call, and the program for it."""
         leaves, content = take_apart(call, self.options, CALL)
         refs = contents.replaceable(leaves)
         key = content, refs
@@ -115,7 +113,7 @@ class CompiledFunction:
             if len(self._programs) >= _MOST:
                 self.forget()
             self._programs[key] = program
-        return call, leaves, program
+        return leaves, program
 
     def arranged(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments as they are flattened: static ones as leaves, names as in the signature."""

@@ -59,9 +59,8 @@ class Recipe:
 
         def flat(*leaves: Leaf) -> Any:
             before = num_unties()
-            result, update = run(
-                self.get(), content, leaves, self.options, self.source, updated=self.updated
-            )
+            tree: Any = content.build(leaves)
+            result, update = run(self.get(), tree, self.options, self.source, updated=self.updated)
             if num_unties() != before:
                 self.unties.set()
             pairs = zip(positions, leaves, strict=True)

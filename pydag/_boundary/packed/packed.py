@@ -29,16 +29,24 @@ Origins = Mapping[int, int]
 _ARRAY, _NEW_REF = -1, -2  # in the place of an origin
 
 
-def pack(tree: Dag, options: Options, origins: Origins, *, makes_refs: bool = False) -> Any:
+def pack(
+    tree: Dag,
+    options: Options,
+    origins: Origins,
+    *,
+    makes_refs: bool = False,
+    by_tuples: bool = False,
+) -> Any:
     """The result of a function, for JAX.
 
     Args:
         origins: The refs that the function was given.
         makes_refs: Whether a ref that the function made comes out as a fresh one.
+        by_tuples: Whether an array to which tuples alone lead is one of its own at each place.
     """
     if _is_plain(tree):
         return tree
-    leaves, content = take_apart(tree, options, "result", is_result=True)
+    leaves, content = take_apart(tree, options, "result", is_result=True, by_tuples=by_tuples)
     found, sources = without_refs(leaves, origins, makes_refs)
     return packed_of(content, found, sources)
 

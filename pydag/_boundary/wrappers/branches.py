@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cond` and `switch`: the results of all branches have one structure, and one sharing."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+import pydag._core as _core
+from pydag._boundary.calls.call import Call
+from pydag._boundary.calls.run import run
+from pydag._boundary.content.options import Options
+from pydag._boundary.notices.source import Source, named
+from pydag._boundary.packed.packed import pack
+from pydag.errors import SharingError
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, Identity, Leaf, Where
+
+from .carried import kept_body
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Dag,
+    operand: Dag = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Dag:
+    """`jax.lax.cond` for DAGs. One identity table spans all operands."""
+    options = Options(namespace, identity, static)
+    operands = operands if operand is None else (operand,)
+    return _branched(
+        "cond",
+        [true_fun, false_fun],
+        operands,
+        options,
+        lambda flats, arrays: jax.lax.cond(pred, *flats, *arrays),
+    )
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Dag,
+    operand: Dag = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Dag:
+    """`jax.lax.switch` for DAGs. One identity table spans all operands."""
+    options = Options(namespace, identity, static)
+    operands = operands if operand is None else (operand,)
+    return _branched(
+        "switch",
+        list(branches),
+        operands,
+        options,
+        lambda flats, arrays: jax.lax.switch(index, flats, *arrays),
+    )
+
+
+def _branched(
+    what: str,
+    functions: Sequence[Callable[..., Any]],
+    operands: tuple[Dag, ...],
+    options: Options,
+    run_branches: Callable[[list[Any], Sequence[Leaf]], Any],
+) -> Dag:
+    for fun in functions:
+        if not callable(fun):
+            raise TypeError(f"lax.{what} expects functions for branches, got {short_repr(fun)}")
+    call = Call(operands, {}, options)
+    refs = call.origins
+    shape = call.without_arrays()
+
+    def branch(get: Callable[[], Any]) -> Any:
+        source = Source(get())
+
+        def flat(*arrays: Leaf) -> Any:
+            result, _ = run(get(), shape.build(arrays), options, source)
+            return pack(result, options, refs, by_tuples=True)
+
+        return named(flat, source, shape.paths)
+
+    key = what, call.content, options.key()
+    flats = [kept_body(fun, key, refs, branch) for fun in functions]
+    try:
+        found = run_branches(flats, call.arrays)
+    except TypeError as error:
+        _explain(what, [jax.eval_shape(flat, *call.arrays) for flat in flats], error)
+        raise
+    return call.finish(found)
+
+
+def _explain(what: str, results: Sequence[Any], error: TypeError) -> None:
+    """Says where the results of branches differ in structure, if they do."""
+    specs = [
+        _core.structure(result) if type(result) is not _core.Result else _spec(result)
+        for result in results
+    ]
+    for spec in specs[1:]:
+        if spec != specs[0]:
+            is_sharing = spec.num_paths == specs[0].num_paths and (
+                spec.is_prefix(specs[0]) or specs[0].is_prefix(spec)
+            )
+            shown = _core.explain(specs[0], spec, roots="result")
+            cure = (
+                "Copy what only starts equal: pj.tree.copy(...); or tie it in all branches."
+                if is_sharing
+                else "Return the same structure from all branches."
+            )
+            kind: type[Exception] = SharingError if is_sharing else TypeError
+            raise kind(
+                f"the branches of {what} must return results of one structure and sharing\n{shown}"
+                f"\n  {cure}"
+            ) from error
+
+
+def _spec(result: Any) -> Any:
+    structure = _core.open_result(result)[1]
+    return structure[0] if isinstance(structure, tuple) else structure

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`checkpoint`, also known as `remat`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from pydag._boundary.calls.run import StaticArgument, run
+from pydag._boundary.compiled.jit import updated_arguments
+from pydag._boundary.content.content import take_apart
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.paths import CALL
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.packed.packed import pack, unpack
+from pydag._boundary.treatments.arguments import numbers_of
+from pydag._boundary.updates.update import finish
+from pydag.typing import Identity, Where
+
+from .carried import kept_body
+
+
+def checkpoint(
+    fun: Callable[..., Any],
+    *,
+    prevent_cse: bool = True,
+    policy: Callable[..., bool] | None = None,
+    static_argnums: Any = (),
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    update_argnums: Any = None,
+    update_argnames: Any = None,
+) -> Callable[..., Any]:
+    """`jax.checkpoint` for functions of DAGs.
+
+    JAX runs the function twice for a derivative. So it gets the contents of refs, and returns them.
+
+    Args:
+        update_argnums, update_argnames: Arguments whose leaves the function writes: the new ones
+            are written into the caller's objects.
+    """
+    options, source = Options(namespace, identity, static), Source(fun)
+    updated = updated_arguments(fun, update_argnums, update_argnames)
+    static_numbers = numbers_of(static_argnums)
+    jax.checkpoint(fun)  # JAX checks what it is given
+
+    @wraps(fun)
+    @jax_private.shortens_tracebacks
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        are_static = {n % len(args) for n in static_numbers if -len(args) <= n < len(args)}
+        call = (
+            tuple(StaticArgument(x) if i in are_static else x for i, x in enumerate(args)),
+            kwargs,
+        )
+        leaves, content = take_apart(call, options, CALL)
+        refs = tuple(i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf))
+
+        def make(get: Callable[[], Any]) -> Any:
+            def flat(*arrays: Any) -> Any:
+                inside = list(arrays)
+                for i in refs:
+                    inside[i] = jax.new_ref(inside[i])
+                result, update = run(get(), content.build(inside), options, source, updated=updated)
+                pairs = zip(content.traced_positions(), inside, strict=True)
+                origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
+                packed = pack(result, options, origins)
+                packed = update.beside(packed) if updated else packed
+                return packed, [inside[i][...] for i in refs]
+
+            return named(flat, source, lambda: content.paths(CALL))
+
+        flat = kept_body(fun, ("checkpoint", content, refs, options.key(), updated), (), make)
+        staged = jax.checkpoint(flat, prevent_cse=prevent_cse, policy=policy)
+        arrays = [leaf[...] if i in refs else leaf for i, leaf in enumerate(leaves)]
+        packed, contents = staged(*arrays)
+        for i, new in zip(refs, contents, strict=True):
+            leaves[i][...] = new
+        everything = content.all_leaves(leaves)
+        return finish(packed, (args, kwargs), lambda packed: unpack(packed, everything))
+
+    return checkpointed
+
+
+remat = checkpoint

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jacfwd`, `jacrev` and `hessian`: in the place of each leaf of the result stands a gradient."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from pydag._boundary.content.content import Content, take_apart
+from pydag._boundary.content.derivative import derivative
+from pydag._boundary.content.options import Options
+from pydag._boundary.notices.source import Source, named, wraps
+from pydag.typing import Identity, Where
+
+from .differentiated import Differentiated, checked_pair
+
+
+def _jacobian(
+    transformation: Any,
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    wrt: Where | None,
+    options: Options,
+    block: Callable[[Differentiated, Sequence[Any]], Any],
+    **jax_options: Any,
+) -> Callable[..., Any]:
+    """A function that gives the result of `fun` with a derivative in the place of each leaf.
+
+    Args:
+        block: Makes it of what JAX computed for the leaf.
+    """
+    source, allow_int = Source(fun), jax_options.get("allow_int", False)
+
+    @wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        call = Differentiated(argnums, wrt, args, kwargs, options, allow_int=allow_int)
+        kept: list[Content] = []
+
+        def flat(*by: Any) -> Any:
+            result, _, contents = call.run(fun, by, source)
+            aux = None
+            if has_aux:
+                result, aux = checked_pair(result)
+                aux = call.pack(aux)
+            leaves, content = take_apart(result, options, "result", is_result=True)
+            kept[:] = [content]
+            return leaves, (aux, contents)
+
+        numbers = tuple(range(len(call.by)))
+        differentiate = transformation(
+            named(flat, source, call.paths), numbers, has_aux=True, **jax_options
+        )
+        rows, (aux, contents) = differentiate(*call.by)
+        call.write(contents)
+        (content,) = kept
+        positions = content.traced_positions()
+        blocks = (block(call, row) for row in rows)
+        found = derivative(content, dict(zip(positions, blocks, strict=True)))
+        return (found, call.finish(aux)) if has_aux else found
+
+    return jacobian
+
+
+def _row(call: Differentiated, row: Sequence[Any]) -> Any:
+    return call.gradient(row)
+
+
+def _square(call: Differentiated, block: Sequence[Sequence[Any]]) -> Any:
+    return call.gradient([call.gradient(row) for row in block])
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    wrt: Where | None = None,
+) -> Callable[..., Any]:
+    """`jax.jacrev` for functions of DAGs. A shared array has one derivative, the sum."""
+    options = Options(namespace, identity, static)
+    more = {"holomorphic": holomorphic, "allow_int": allow_int}
+    return _jacobian(jax.jacrev, fun, argnums, has_aux, wrt, options, _row, **more)
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    wrt: Where | None = None,
+) -> Callable[..., Any]:
+    """`jax.jacfwd` for functions of DAGs. A shared array has one derivative, the sum."""
+    options = Options(namespace, identity, static)
+    return _jacobian(jax.jacfwd, fun, argnums, has_aux, wrt, options, _row, holomorphic=holomorphic)
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    wrt: Where | None = None,
+) -> Callable[..., Any]:
+    """`jax.hessian` for functions of DAGs. A shared array has one derivative, the sum."""
+    options = Options(namespace, identity, static)
+    return _jacobian(
+        jax.hessian, fun, argnums, has_aux, wrt, options, _square, holomorphic=holomorphic
+    )

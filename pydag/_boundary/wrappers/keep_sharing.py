@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`keep_sharing`: a transformation of functions of pytrees, as one of functions of DAGs."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from pydag._boundary.calls.run import run
+from pydag._boundary.content.options import Options
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.packed.dag import Dag
+from pydag._boundary.packed.packed import Packed, pack, unpack
+from pydag.typing import Identity, Where
+
+
+def keep_sharing(
+    transformation: Callable[..., Any],
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Callable[..., Any]:
+    """Of a transformation of functions of pytrees, one of functions of DAGs.
+
+    For transformations that have no wrapper here. The function that it returns is called with one
+    pytree, a `Dag` of all arguments, and its options are for such a function.
+    """
+    options = Options(namespace, identity, static)
+
+    @functools.wraps(transformation)
+    def transform(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        source = Source(fun)
+
+        def flat(dag: Dag[Any]) -> Any:
+            result, _ = run(fun, dag.tree, options, source)
+            leaves, content = dag.parts()
+            pairs = zip(content.traced_positions(), leaves, strict=True)
+            origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
+            return pack(result, options, origins)
+
+        transformed = transformation(named(flat, source), *args, **kwargs)
+
+        @wraps(fun)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            dag = Dag((args, kwargs), namespace=namespace, identity=identity, static=static)
+            found = transformed(dag)
+            leaves, content = dag.parts()
+            return unpack(found, content.all_leaves(leaves)) if type(found) is Packed else found
+
+        return call
+
+    return transform

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`while_loop` and `fori_loop`. What is one object in a carry before the body is one after it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from pydag._boundary.calls.run import run_body
+from pydag._boundary.content.options import Options
+from pydag._boundary.notices.source import Source, named
+from pydag.typing import Dag, Identity, Leaf, Where
+
+from .carried import Carried, kept_body
+
+_CARRY = "carry"
+
+
+class _Contents:
+    """A carry whose refs' contents are carried, too: JAX runs the body twice for a derivative."""
+
+    def __init__(self, carried: Carried) -> None:
+        self._carried = carried
+
+    def start(self, arrays: Sequence[Leaf]) -> tuple[Sequence[Leaf], list[Leaf]]:
+        """The arrays, and the contents."""
+        return arrays, [ref[...] for ref in self._carried.refs.values()]
+
+    def inside(self, values: Any) -> tuple[Dag, list[Leaf]]:
+        """The carry as the body gets it, and its refs."""
+        arrays, contents = values
+        refs = list(map(jax.new_ref, contents))
+        return self._carried.build(arrays, refs), refs
+
+    def after(self, result: Dag, refs: Sequence[Leaf]) -> tuple[list[Leaf], list[Leaf]]:
+        """The arrays and the contents that the body leaves."""
+        return self._carried.match(result, _CARRY, refs), [ref[...] for ref in refs]
+
+    def finish(self, values: Any) -> Dag:
+        """The carry at last; the caller's refs are written."""
+        arrays, contents = values
+        for ref, content in zip(self._carried.refs.values(), contents, strict=True):
+            ref[...] = content
+        return self._carried.build(arrays)
+
+
+def while_loop(
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    init_val: Dag,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Dag:
+    """`jax.lax.while_loop` for DAGs. The contents of refs are carried along."""
+    options = Options(namespace, identity, static)
+    carried, arrays = Carried.of(init_val, options, "init_val")
+    carry, key = _Contents(carried), (carried.content, options.key())
+
+    def condition(get: Callable[[], Any]) -> Any:
+        source = Source(get())
+
+        def flat(values: Any) -> Any:
+            tree, _ = carry.inside(values)
+            return run_body(get(), (tree,), options, source, "carry")
+
+        return named(flat, source)
+
+    def body(get: Callable[[], Any]) -> Any:
+        source = Source(get())
+
+        def flat(values: Any) -> Any:
+            tree, refs = carry.inside(values)
+            return carry.after(run_body(get(), (tree,), options, source, "carry"), refs)
+
+        return named(flat, source)
+
+    found = jax.lax.while_loop(
+        kept_body(cond_fun, ("while condition", *key), carried.refs, condition),
+        kept_body(body_fun, ("while body", *key), carried.refs, body),
+        carry.start(arrays),
+    )
+    return carry.finish(found)
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[..., Any],
+    init_val: Dag,
+    *,
+    unroll: Any = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Dag:
+    """`jax.lax.fori_loop` for DAGs. For a traced length the contents of refs are carried along."""
+    options = Options(namespace, identity, static)
+    carried, arrays = Carried.of(init_val, options, "init_val")
+    carry, key = _Contents(carried), ("fori", carried.content, options.key())
+    takes_contents = any(isinstance(bound, jax.core.Tracer) for bound in (lower, upper))
+
+    def body(get: Callable[[], Any]) -> Any:
+        source = Source(get())
+
+        def flat(i: Any, values: Any) -> Any:
+            if not takes_contents:
+                tree = carried.build(values)
+                result = run_body(get(), (i, tree), options, source, "i", "carry")
+                return carried.match(result, _CARRY)
+            tree, refs = carry.inside(values)
+            result = run_body(get(), (i, tree), options, source, "i", "carry")
+            return carry.after(result, refs)
+
+        return named(flat, source)
+
+    flat = kept_body(body_fun, key, carried.refs, body)
+    start: Any = carry.start(arrays) if takes_contents else arrays
+    found = jax.lax.fori_loop(lower, upper, flat, start, unroll=unroll)
+    return carry.finish(found) if takes_contents else carried.build(found)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`shard_map`."""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.sharding import PartitionSpec
+
+from pydag._boundary.calls.run import run
+from pydag._boundary.content.content import take_apart
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.paths import CALL
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.packed.packed import unpack
+from pydag._boundary.treatments.outputs import Outputs
+from pydag._boundary.treatments.treatments import Question, treatments
+from pydag.structure.text import short_repr
+from pydag.typing import Identity
+
+_INFER: Any = inspect.signature(jax.shard_map).parameters["in_specs"].default
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def _described(spec: Any) -> str:
+    return f"divided by {spec}"
+
+
+_IN = Question("shard_map in_specs", _described, _is_spec)
+_OUT = Question("shard_map out_specs", _described, _is_spec)
+
+
+def shard_map(
+    f: Any = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = _INFER,
+    mesh: Any = None,
+    axis_names: Any = frozenset(),
+    check_vma: bool = True,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Any:
+    """`jax.shard_map` for functions of DAGs: one object has one spec."""
+    jax_options: dict[str, Any] = {
+        "mesh": mesh,
+        "axis_names": axis_names,
+        "check_vma": check_vma,
+    }
+    if f is None:
+        own: dict[str, Any] = {"namespace": namespace, "identity": identity}
+        return functools.partial(
+            shard_map, out_specs=out_specs, in_specs=in_specs, **jax_options, **own
+        )
+    if not callable(f):
+        raise TypeError(f"shard_map expects a function, got {short_repr(f)}")
+    options, source = Options(namespace, identity), Source(f)
+    outputs = Outputs(_OUT, out_specs, PartitionSpec(), options)
+
+    @wraps(f)
+    @jax_private.shortens_tracebacks
+    def mapped(*args: Any) -> Any:
+        call: Any = args, {}
+        leaves, content = take_apart(call, options, CALL)
+        specs = in_specs
+        if specs is not _INFER:
+            given = tuple(specs) if isinstance(specs, list) else specs
+            prefix = given if _is_spec(given) else (given, None)
+            specs = tuple(treatments(_IN, prefix, call, content, options))
+
+        def flat(*leaves: Any) -> Any:
+            result, _ = run(f, content.build(leaves), options, source)
+            pairs = zip(content.traced_positions(), leaves, strict=True)
+            origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
+            return outputs.pack(result, origins)
+
+        def paths() -> Sequence[str]:
+            return content.paths(CALL)
+
+        function: Callable[..., Any] = named(flat, source, paths)
+        staged = jax.shard_map(function, in_specs=specs, out_specs=outputs.prefix, **jax_options)
+        return unpack(staged(*leaves), content.all_leaves(leaves))
+
+    return mapped

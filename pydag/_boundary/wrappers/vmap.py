@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmap`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import pydag._core as _core
+from pydag._boundary.calls.run import run
+from pydag._boundary.content.content import take_apart
+from pydag._boundary.content.leaves import is_array
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.paths import CALL
+from pydag._boundary.content.separate import separated
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.packed.packed import unpack
+from pydag._boundary.treatments.outputs import Outputs
+from pydag._boundary.treatments.treatments import Question, treatments
+from pydag.structure.text import short_repr
+from pydag.typing import Identity, Where
+
+
+def _axis(axis: Any) -> str:
+    return "not mapped" if axis is None else f"mapped over axis {axis}"
+
+
+_IN, _OUT = Question("vmap in_axes", _axis), Question("vmap out_axes", _axis)
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Callable[..., Any]:
+    """`jax.vmap` for functions of DAGs: one object has one axis.
+
+    Arguments with different axes have nothing in common inside of the function: an object in two of
+    them is two there.
+    """
+    options, source = Options(namespace, identity, static), Source(fun)
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    _check_axes("in_axes", in_axes, options)
+    _check_axes("out_axes", out_axes, options)
+    if not (in_axes is None or isinstance(in_axes, int | tuple)):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries for the positional "
+            f"arguments, got {short_repr(in_axes)}"
+        )
+    jax_options: dict[str, Any] = {
+        "axis_name": axis_name,
+        "axis_size": axis_size,
+        "spmd_axis_name": spmd_axis_name,
+        "sum_match": sum_match,
+    }
+    jax.vmap(fun, **jax_options)  # JAX checks what it is given
+    outputs = Outputs(_OUT, out_axes, None, options)
+
+    @wraps(fun)
+    @jax_private.shortens_tracebacks
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+        if len(axes) != len(args):
+            raise ValueError(
+                f"vmap in_axes has {len(axes)} entries for {len(args)} positional arguments: "
+                f"{short_repr(in_axes)}"
+            )
+        call = separated(args, list(map(repr, axes)), options), kwargs
+        leaves, content = take_apart(call, options, CALL)
+        by_leaf = treatments(_IN, (axes, 0), call, content, options)
+
+        def flat(*leaves: Any) -> Any:
+            result, _ = run(fun, content.build(leaves), options, source)
+            pairs = zip(content.traced_positions(), leaves, strict=True)
+            origins = {id(leaf): i for i, leaf in pairs if jax_private.is_ref(leaf)}
+            return outputs.pack(result, origins)
+
+        def paths() -> Sequence[str]:
+            return content.paths(CALL)
+
+        function = named(flat, source, paths)
+        mapped = jax.vmap(function, tuple(by_leaf), outputs.prefix, **jax_options)
+        _check_sizes(leaves, by_leaf, paths, source)
+        return unpack(mapped(*leaves), content.all_leaves(leaves))
+
+    return mapped
+
+
+def _check_axes(name: str, axes: Any, options: Options) -> None:
+    """Checks that axes are integers and None; numbers that a module holds are configuration."""
+    leaves, spec = _core.flatten(
+        axes, none_is_leaf=True, namespace=options.namespace, identity="nodes"
+    )
+    owned = frozenset(_core.module_leaves(spec)[0])
+    for i, leaf in enumerate(leaves):
+        is_number = isinstance(leaf, float | complex) or (is_array(leaf) and jnp.ndim(leaf) > 0)
+        if is_number and i not in owned:
+            raise TypeError(
+                f"vmap {name} must have integers and None as leaves, got {short_repr(leaf)}"
+            )
+
+
+def _check_sizes(
+    leaves: Sequence[Any], axes: Sequence[Any], paths: Callable[[], Sequence[str]], source: Source
+) -> None:
+    """Checks that leaves have the axes that they are mapped over, all of one size.
+
+    Raises:
+        ValueError: One has no such axis, or the sizes differ.
+    """
+    sizes: dict[int, str] = {}
+    for path, leaf, axis in zip(paths(), leaves, axes, strict=True):
+        if axis is None:
+            continue
+        shape = jnp.shape(leaf)
+        if not -len(shape) <= axis < len(shape):
+            raise ValueError(
+                f"vmap was requested to map {path} over axis {axis}, and its shape is {shape}\n"
+                f"  The function is {source.text}."
+            )
+        sizes.setdefault(shape[axis], f"{path} has size {shape[axis]} along axis {axis}")
+    if len(sizes) > 1:
+        raise ValueError(
+            f"vmap got inconsistent sizes for array axes to be mapped: {'; '.join(sizes.values())}"
+            f"\n  The function is {source.text}."
+        )
