@@ -9,6 +9,8 @@ from .wrappers.branches import cond as cond
 from .wrappers.branches import switch as switch
 from .wrappers.checkpoint import checkpoint as checkpoint
 from .wrappers.checkpoint import remat as remat
+from .wrappers.custom import custom_jvp as custom_jvp
+from .wrappers.custom_vjp import custom_vjp as custom_vjp
 from .wrappers.grad import grad as grad
 from .wrappers.grad import value_and_grad as value_and_grad
 from .wrappers.jacobian import hessian as hessian

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `custom_vjp` and `custom_jvp` have in common, and `custom_jvp`.
+
+Each argument has an identity table of its own, and goes to JAX as a `Dag`. In results no leaf has
+identity: a rule gets, or gives, a derivative for each place, as in JAX.
+"""
+
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pydag._boundary.calls.run import run_body
+from pydag._boundary.content.content import Content, take_apart
+from pydag._boundary.content.leaves import is_differentiable
+from pydag._boundary.content.options import Options
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.source import Source, name_of, named, wraps
+from pydag._boundary.packed.dag import Dag, dag_of
+from pydag._boundary.packed.packed import packed_of, unpack, without_refs
+from pydag._boundary.treatments.arguments import numbers_of
+from pydag.errors import SharingError
+from pydag.structure.text import short_repr
+from pydag.typing import Identity, Leaf
+
+from .differentiated import tangents_of
+
+
+class Custom:
+    """A function of DAGs with a derivative of its own.
+
+    Args:
+        fun: The function, of positional arguments; others keep their defaults.
+        nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
+    """
+
+    _transformation: Any = None
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Any = (),
+        nondiff_argnames: Sequence[str] = (),
+        *,
+        namespace: str = "",
+        identity: Identity = "all",
+    ) -> None:
+        wraps(fun)(self)
+        self.fun, self.options = fun, Options(namespace, identity)
+        self._signature = inspect.signature(fun)
+        names = list(self._signature.parameters)
+        numbers = (*numbers_of(nondiff_argnums), *map(names.index, nondiff_argnames))
+        self.nondiff_argnums = tuple(sorted({n % len(names) if names else n for n in numbers}))
+        source = Source(fun)
+
+        def flat(*args: Any) -> Any:
+            return self.pack(self.called(fun, args, source), refs_of(self.differentiable(args)))
+
+        self._jax = self._transformation(named(flat, source), nondiff_argnums=self.nondiff_argnums)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(
+                f"{name_of(self.fun)} has arguments by name alone, which have no derivative: "
+                f"{', '.join(bound.kwargs)}\n  Make them positional."
+            )
+        given = [
+            x if i in self.nondiff_argnums else self.taken_apart(x, f"args[{i}]")
+            for i, x in enumerate(bound.args)
+        ]
+        return unpack(self._jax(*given), refs_of(self.differentiable(given)))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def taken_apart(self, tree: Any, root: str) -> Dag[Any]:
+        """A tree, for JAX."""
+        leaves, content = take_apart(tree, self.options, root, by_tuples=True)
+        return dag_of(content, leaves, self.options)
+
+    def differentiable(self, args: Sequence[Any]) -> list[Dag[Any]]:
+        """The arguments that aren't handed on as they are."""
+        return [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
+
+    def called(self, fun: Callable[..., Any], args: Sequence[Any], source: Source) -> Any:
+        """The result of a function of the user's for the arguments that JAX gave."""
+        trees = tuple(x if i in self.nondiff_argnums else built(x) for i, x in enumerate(args))
+        names = (f"args[{i}]" for i in range(len(trees)))
+        return run_body(fun, trees, self.options, source, *names)
+
+    def result(self, tree: Any) -> tuple[Sequence[Leaf], Content]:
+        """A result, taken apart: no leaf has identity."""
+        options = self.options._replace(identity="nodes")
+        return take_apart(tree, options, "result", is_result=True)
+
+    def pack(self, tree: Any, refs: Sequence[Leaf]) -> Any:
+        """A result, for JAX."""
+        leaves, content = self.result(tree)
+        origins = {id(ref): number for number, ref in enumerate(refs)}
+        return packed_of(content, *without_refs(leaves, origins, False))
+
+
+def built(dag: Dag[Any]) -> Any:
+    """A fresh tree of an argument."""
+    leaves, content = dag.parts()
+    return content.build(leaves)
+
+
+def refs_of(dags: Sequence[Dag[Any]]) -> list[Leaf]:
+    """The refs among the arguments, which JAX's rules take as they are."""
+    return [leaf for dag in dags for leaf in dag.parts()[0] if jax_private.is_ref(leaf)]
+
+
+def pair_of(found: Any, rule: Callable[..., Any], what: str) -> Any:
+    """What a rule returned.
+
+    Raises:
+        TypeError: It is no pair.
+    """
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise TypeError(f"{name_of(rule)} must return a pair {what}, got {short_repr(found)}")
+    return found
+
+
+class custom_jvp(Custom):  # noqa: N801 (JAX's name)
+    """`jax.custom_jvp` for functions of DAGs.
+
+    A tangent has the structure of its primal; None stands where there is no derivative.
+    """
+
+    _transformation = staticmethod(jax.custom_jvp)
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> None:
+        """Sets the rule: `jvp(*nondiff_args, primals, tangents)` returns a pair of such."""
+        self.jvp = jvp
+
+        def flat(*args: Any) -> Any:
+            *others, primals, tangents = args
+            given = (tuple(map(built, primals)), tuple(map(_opened, tangents)))
+            result, tangent = pair_of(jvp(*others, *given), jvp, "(primal, tangent)")
+            leaves, content = self.result(result)
+            found = self._matched(content, tangent, jvp)
+            tangents_out = [_tangent(x, t) for x, t in zip(leaves, found, strict=True)]
+            packed = self.pack(result, refs_of(primals))
+            return packed, packed_of(content, tangents_out, None)
+
+        self._jax.defjvp(named(flat, Source(jvp)), symbolic_zeros=symbolic_zeros)
+
+    @staticmethod
+    def _matched(content: Content, tangent: Any, jvp: Callable[..., Any]) -> Sequence[Any]:
+        try:
+            return content.match(tangent, "tangent")
+        except SharingError:
+            raise
+        except ValueError as error:
+            raise TypeError(
+                f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n{error}"
+            ) from None
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Sets a rule for each argument: `jvp(tangent, result, *primals)`; None is zero."""
+        if self.nondiff_argnums:
+            raise TypeError("defjvps is for functions without nondiff_argnums: use defjvp")
+
+        def jvp(primals: Any, tangents: Any) -> Any:
+            result = self(*primals)
+            _, content = self.result(result)
+            rules = zip(jvps, tangents, strict=True)
+            rows = [
+                content.match(rule(tangent, result, *primals), "tangent")
+                for rule, tangent in rules
+                if rule is not None
+            ]
+            sums = [sum(x for x in column if x is not None) for column in zip(*rows, strict=True)]
+            return result, content.build(sums) if rows else None
+
+        self.defjvp(jvp)
+
+
+def _opened(dag: Dag[Any]) -> Any:
+    """The tangent of an argument."""
+    leaves, content = dag.parts()
+    return tangents_of(content, leaves)
+
+
+def _tangent(primal: Leaf, tangent: Any) -> Any:
+    if not is_differentiable(primal):
+        return np.zeros(jnp.shape(primal), jax.dtypes.float0)
+    return jnp.zeros_like(primal) if tangent is None else tangent

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`custom_vjp`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax import tree_util
+
+import pydag._core as _core
+from pydag._boundary.content.content import Content
+from pydag._boundary.content.leaves import is_traced
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.source import Source, name_of, named
+from pydag._boundary.packed.dag import Dag, dag_of
+from pydag.structure.text import short_repr
+
+from .custom import Custom, built, pair_of, refs_of
+from .differentiated import tangents_of
+
+
+class custom_vjp(Custom):  # noqa: N801 (JAX's name)
+    """`jax.custom_vjp` for functions of DAGs.
+
+    In an argument, what is one object has one cotangent, the whole, at each of its places. A result
+    has a cotangent for each place, as in JAX.
+
+    >>> @custom_vjp
+    ... def f(p):
+    ...     return p["a"] * p["b"]
+    >>> def forward(p):
+    ...     return f(p), p
+    >>> def backward(p, cotangent):
+    ...     both = cotangent * (p["a"] + p["b"])
+    ...     return ({"a": both, "b": both},)
+    >>> f.defvjp(forward, backward)
+    >>> float(jax.grad(lambda w: f({"a": w, "b": w}))(jnp.float32(3.0)))
+    6.0
+    """
+
+    _transformation = staticmethod(jax.custom_vjp)
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+        **jax_options: Any,
+    ) -> None:
+        """Sets the rules.
+
+        Args:
+            fwd: `fwd(*args)` returns `(result, saved)`.
+            bwd: `bwd(*nondiff_args, saved, cotangent)` returns a tuple with a cotangent for each
+                argument, or None for zero. For a ref it has the cotangent of the content.
+        """
+        self.fwd, self.bwd = fwd, bwd
+        forward_source = Source(fwd)
+
+        def forward(*args: Any) -> Any:
+            inputs = self.differentiable(args)
+            pair = self.called(fwd, args, forward_source)
+            result, saved = pair_of(pair, fwd, "(result, saved)")
+            contents = [dag.parts()[1] for dag in inputs]
+            kept = self.taken_apart(saved, "saved")
+            return self.pack(result, refs_of(inputs)), (kept, _Inputs(contents))
+
+        def backward(*args: Any) -> tuple[Any, ...]:
+            *others, (saved, inputs), cotangent = args
+            found = bwd(*others, built(saved), _opened(cotangent))
+            if not isinstance(found, tuple | list) or len(found) != len(inputs.contents):
+                raise TypeError(
+                    f"{name_of(bwd)} must return a tuple with a cotangent for each of "
+                    f"{len(inputs.contents)} arguments, got {short_repr(found)}"
+                )
+            pairs = zip(inputs.contents, found, strict=True)
+            return tuple(self._cotangent(*pair, i) for i, pair in enumerate(pairs))
+
+        options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
+        self._jax.defvjp(
+            named(forward, forward_source), named(backward, Source(bwd)), **options, **jax_options
+        )
+
+    def _cotangent(self, content: Content, found: Any, number: int) -> Dag[Any] | None:
+        """The cotangent of an argument, for JAX."""
+        if found is None:
+            return None
+        if is_traced(found) and len(content.traced_positions()) == 1:
+            leaves: Sequence[Any] = [found]  # as in JAX, a leaf for a tree of one leaf
+        else:
+            leaves = content.match(found, f"the cotangent of argument {number}")
+        leaves = [None if jax_private.is_ref(leaf) else leaf for leaf in leaves]
+        return dag_of(content, leaves, self.options)
+
+
+class _Inputs:
+    """What the arguments of a call are, beside their leaves: saved for the rule backward."""
+
+    def __init__(self, contents: Sequence[Content]) -> None:
+        self.contents = contents
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Inputs) and self.contents == other.contents
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.contents))
+
+
+tree_util.register_static(_Inputs)
+
+
+def _opened(packed: Any) -> Any:
+    """The cotangent of a result."""
+    leaves, structure = _core.open_result(packed)
+    spec, sources, content = structure if type(structure) is tuple else (structure, None, None)
+    content = content or Content(spec, (), ())
+    if sources is not None:
+        waiting = iter(leaves)
+        leaves = [next(waiting) if source < 0 else None for source in sources]
+    return tangents_of(content, list(leaves))
