@@ -117,9 +117,9 @@ def named(function: F, source: Source, paths: Callable[[], Sequence[str]] | None
     """
     shown: Any = function
     shown.__name__, shown.__qualname__ = source.__name__, source.__qualname__
+    # Not that of what is wrapped, for which JAX asks, too.
+    shown.__signature__ = inspect.signature(function) if paths is None else LeafNames(paths)
     shown.__wrapped__ = source
-    if paths is not None:
-        shown.__signature__ = LeafNames(paths)
     return function
 
 
