@@ -10,8 +10,10 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
 from model_files import EMBED, HEAD, LM, found, numbers, write_file
+from safetensors.numpy import load_file
 
 from pydag.files import check
+from pydag.files.doctor.repair import write_once
 
 
 @pytest.fixture
@@ -105,6 +107,23 @@ def test_a_quantized_head(file: Any, e: Any) -> None:
     }
     ((level, text),) = found(file(arrays, LM | {"tie_word_embeddings": True}))
     assert (level, "one is quantized" in text) == ("doubt", True)
+
+
+def test_both_quantized(file: Any, tmp_path: Path) -> None:
+    """Config tied, and both are quantized and equal in all parts: waste, and written once."""
+    parts = {"qweight": np.arange(640, dtype=np.int32).reshape(16, 40), "scales": numbers(1, 40)}
+    arrays = {
+        f"{module}.{part}": array
+        for module in ("model.embed_tokens", "lm_head")
+        for part, array in parts.items()
+    }
+    path = file(arrays, LM | {"tie_word_embeddings": True})
+    ((level, text),) = found(path)
+    assert (level, "both stored, and equal: 2.7 kB twice" in text) == ("waste", True)
+    write_once(str(path), str(out := tmp_path / "out.safetensors"))
+    assert load_file(out).keys() == {"model.embed_tokens.qweight", "model.embed_tokens.scales"}
+    arrays["lm_head.scales"] = arrays["lm_head.scales"] + 1
+    assert found(file(arrays)) == []
 
 
 CLASSIFIER = "LlamaForSequenceClassification"

@@ -107,6 +107,18 @@ def test_unreadable_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "Too many levels of symbolic links" in refused(empty, capsys)
 
 
+def test_what_is_no_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model in the place of a path is a TypeError; an address is refused, also for --write."""
+    with pytest.raises(TypeError, match="the path of a file comes first, got "):
+        check(object())  # type: ignore[arg-type]  # on purpose
+    save_file({"a": E}, path := tmp_path / "m.safetensors")
+    assert check(os.fsencode(path)).ok  # type: ignore[arg-type]  # as open takes it
+    for arguments in (["s3://b/m"], [str(path), "--write", "s3://b/m"]):
+        assert main(["check", *arguments]) == 2
+        out, err = capsys.readouterr()
+        assert (out, "'s3://b/m' is an address" in err, err.count("\n")) == ("", True, 1)
+
+
 @pytest.mark.parametrize("file", ["../outside.safetensors", "/etc/passwd", "..", "a\\b", "C:x"])
 def test_an_index_that_leaves_its_directory(
     file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

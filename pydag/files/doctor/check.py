@@ -4,6 +4,8 @@
 import os
 
 from pydag.files.collector import collector_paused
+from pydag.files.path import check_local
+from pydag.files.path import check_path as check_given
 
 from .aliases import check_aliases
 from .finding import Finding
@@ -49,7 +51,9 @@ def check_path(
 
 @collector_paused()
 def _opened(path: str | os.PathLike[str]) -> Model:
-    return open_model(os.fspath(path))
+    check_given(path, None, "check(path), with the path where it was saved")
+    check_local(path, is_read=True)
+    return open_model(os.fsdecode(path))
 
 
 def findings_of(model: Model, bar: Bar) -> list[Finding]:

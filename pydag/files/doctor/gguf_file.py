@@ -2,11 +2,11 @@
 """Reads the header of a GGUF file."""
 
 import math
-import struct
 from collections import Counter
 from typing import NamedTuple
 
 from .finding import Finding, shown
+from .gguf_cursor import MOST_ROWS, TEXT, UNSIGNED, Cursor, CutShortError, malformed
 from .ranges import Range, check_ranges
 from .raw import RawFile
 from .stored import Container, Stored
@@ -62,113 +62,6 @@ _TYPES = {
     }.items()
 }
 
-# The values in the metadata that have a fixed size, by their type.
-_FIXED = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-_TEXT, _ARRAY, _UNSIGNED = 8, 9, 4
-_SMALLEST = {_TEXT: 8, _ARRAY: 12, **_FIXED}  # the bytes of the smallest value of a type
-_DEEPEST = 8
-
-# A header that has more than this is none: each takes memory, or time, beyond its bytes.
-_LONGEST_NAME = (1 << 16) - 1  # by the format
-_MOST_NAMES = 1 << 24  # bytes of all names
-_MOST_ROWS = 1 << 16  # arrays, and values
-_MOST_ITEMS = 1 << 21  # of lists, where each has a size of its own
-_CHUNK = 1 << 20
-
-
-class _CutShortError(Exception):
-    """The file ends within its header."""
-
-
-def _malformed(why: str) -> ValueError:
-    return ValueError(f"malformed header: {why}")
-
-
-class _Cursor:
-    """Reads numbers and text one after the other, and holds each length against the file."""
-
-    def __init__(self, file: RawFile) -> None:
-        self._file = file
-        self._data, self._start, self._at = b"", 0, 0  # a piece of the file, and the place in it
-        self._names = self._items = 0
-
-    @property
-    def position(self) -> int:
-        """How many bytes were read."""
-        return self._start + self._at
-
-    def take(self, size: int) -> bytes:
-        if self._at + size > len(self._data):
-            left = self._file.size - self.position
-            if size > left:
-                raise _CutShortError
-            self._start, self._at = self.position, 0
-            self._data = self._file.read(self._start, min(max(size, _CHUNK), left))
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def skip(self, size: int) -> None:
-        self._at += size
-        if self.position > self._file.size:
-            raise _CutShortError
-
-    def number(self, kind: str) -> int:
-        size = struct.calcsize(kind)
-        return int(struct.unpack(f"<{kind}", self.take(size))[0])
-
-    def name(self) -> str:
-        size = self.number("Q")
-        self._names += size
-        if size > _LONGEST_NAME:
-            raise _malformed(f"a name of {size} bytes")
-        if self._names > _MOST_NAMES:
-            raise _malformed(f"names of more than {_MOST_NAMES} bytes")
-        return self.take(size).decode("utf-8", "replace")
-
-    def count(self, what: str, smallest: int, most: int) -> int:
-        """A number of things, each of which needs some bytes."""
-        found = self.number("Q")
-        if found * smallest > self._file.size - self.position or found > most:
-            raise _malformed(f"it can't have {found} {what}")
-        return found
-
-    def skip_value(self, kind: int, depth: int = 0) -> None:
-        if kind in _FIXED:
-            self.skip(_FIXED[kind])
-        elif kind == _TEXT:
-            self.skip(self.number("Q"))
-        elif kind == _ARRAY and depth < _DEEPEST:
-            self._skip_list(depth)
-        else:
-            raise _malformed(f"a value of the type {kind}")
-
-    def _skip_list(self, depth: int) -> None:
-        kind = self.number("I")
-        is_fixed = kind in _FIXED
-        cost = 64 if kind == _ARRAY else 1  # that is how much longer an inner list takes
-        most = self._file.size if is_fixed else (_MOST_ITEMS - self._items) // cost
-        count = self.count("items in a list", _SMALLEST.get(kind, 1), most)
-        if is_fixed:
-            self.skip(count * _FIXED[kind])
-            return
-        self._items += count * cost
-        if kind == _TEXT:
-            self._skip_texts(count)
-            return
-        for _ in range(count):
-            self.skip_value(kind, depth + 1)
-
-    def _skip_texts(self, count: int) -> None:
-        while count:
-            self.skip(self.number("Q"))
-            count -= 1
-            data, at, last = self._data, self._at, len(self._data) - 8
-            while count and at <= last:  # what is in memory
-                at += 8 + int.from_bytes(data[at : at + 8], "little")
-                count -= 1
-            self._at = at
-            self.skip(0)
-
 
 def read_gguf(file: RawFile) -> Container:
     """What a GGUF file holds.
@@ -178,31 +71,31 @@ def read_gguf(file: RawFile) -> Container:
     """
     found = Container("GGUF", file)
     try:
-        _read(found, file, _Cursor(file))
-    except _CutShortError:
+        _read(found, file, Cursor(file))
+    except CutShortError:
         found.error((), "the file is cut short within its header")
     return found
 
 
-def _read(found: Container, file: RawFile, cursor: _Cursor) -> None:
+def _read(found: Container, file: RawFile, cursor: Cursor) -> None:
     cursor.take(len(MAGIC))
     version = cursor.number("I")
     if version not in (2, 3):
         raise ValueError(f"it is a GGUF file of version {version}; versions 2 and 3 can be read")
-    number = cursor.count("arrays", 24, _MOST_ROWS)
+    number = cursor.count("arrays", 24, MOST_ROWS)
     alignment = 32
     keys: Counter[str] = Counter()
-    for _ in range(cursor.count("values", 13, _MOST_ROWS)):
+    for _ in range(cursor.count("values", 13, MOST_ROWS)):
         key, kind = cursor.name(), cursor.number("I")
         keys[key] += 1
-        if key == "general.alignment" and kind == _UNSIGNED:
+        if key == "general.alignment" and kind == UNSIGNED:
             alignment = cursor.number("I")
-        elif key == "general.architecture" and kind == _TEXT:
+        elif key == "general.architecture" and kind == TEXT:
             found.metadata[key] = cursor.name()
         else:
             cursor.skip_value(kind)
     if not alignment:
-        raise _malformed("an alignment of 0 bytes")
+        raise malformed("an alignment of 0 bytes")
     _note_twice(found, keys, "is a key twice")
     rows = [_info(cursor) for _ in range(number)]
     names = Counter(name for name, *_ in rows)
@@ -244,11 +137,11 @@ def _read(found: Container, file: RawFile, cursor: _Cursor) -> None:
     found.findings.extend(check_ranges(ranges, room, is_dense=False))
 
 
-def _info(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int]:
+def _info(cursor: Cursor) -> tuple[str, tuple[int, ...], int, int]:
     """Name, shape, type and offset of an array. The first length is that of the last axis."""
     name, dimensions = cursor.name(), cursor.number("I")
     if dimensions > _MOST_DIMENSIONS:
-        raise _malformed(f"{shown(name)} has {dimensions} dimensions")
+        raise malformed(f"{shown(name)} has {dimensions} dimensions")
     shape = tuple(cursor.number("Q") for _ in range(dimensions))[::-1]
     return name, shape, cursor.number("I"), cursor.number("Q")
 

@@ -13,8 +13,9 @@ from .compare import (
 )
 from .config import CONFIG
 from .finding import Finding, Level, shown, size_text
-from .heads import End, Ends, is_in_layer, is_like_a_head, missing_head
+from .heads import End, Ends, is_like_a_head, missing_head
 from .model import Model
+from .other_heads import has_other_head, of_one_shape
 from .pairs import Pairs
 from .progress import Bar
 from .quantized import Parts
@@ -64,32 +65,20 @@ def tied_by_config(model: Model) -> tuple[str, str] | None:
     embedding = ends.main_embedding()
     if embedding is None or ends.heads or embedding.name not in model.arrays or _is_broken(model):
         return None
-    if any(map(is_like_a_head, _of_one_shape(model, embedding))):
+    if any(map(is_like_a_head, of_one_shape(model, embedding))):
         return None
     return embedding.name, missing_head(embedding)
-
-
-def _others(model: Model) -> Iterator[tuple[str, Stored]]:
-    """The arrays outside of the layers, by each name that isn't known as an embedding's."""
-    aliases = {a: model.arrays[name] for a, name in model.aliases.items() if name in model.arrays}
-    arrays = aliases | model.arrays
-    known = {end.name for end in Ends(arrays).embeddings}
-    for name, array in arrays.items():
-        if name not in known and len(array.shape) > 1 and not is_in_layer(name):
-            yield name, array
-
-
-def _of_one_shape(model: Model, embedding: End) -> list[str]:
-    """The arrays that may be the head under a name that isn't known: those of its shape."""
-    if embedding.name not in model.arrays:
-        return []
-    shape = sorted(model.arrays[embedding.name].shape)
-    return [name for name, array in _others(model) if sorted(array.shape) == shape]
 
 
 def _is_broken(model: Model) -> bool:
     """Whether a head is named, but can't be read."""
     return bool(Ends(sorted(model.named - model.arrays.keys())).heads)
+
+
+def _twice(names: tuple[str, str], what: str, nbytes: int) -> Finding:
+    size = size_text(nbytes)
+    text = f"{CONFIG} says tied, and {what} are both stored, and equal: {size} twice"
+    return Finding("waste", names, text, nbytes)
 
 
 class _Checks:
@@ -117,15 +106,11 @@ class _Checks:
         if head.name not in arrays or embedding.name not in arrays:
             return  # one of them is an alias of something else
         one, other = arrays[head.name], arrays[embedding.name]
-        if self._is_quantized(head, one) or self._is_quantized(embedding, other):
-            if self._is_tied and self._is_quantized(head, one) != self._is_quantized(
-                embedding, other
-            ):
-                text = (
-                    f"{CONFIG} says tied, and of {what} one is quantized: {one.signature()} and "
-                    f"{other.signature()}"
-                )
-                yield Finding("doubt", names, text)
+        are_quantized = self._is_quantized(head, one), self._is_quantized(embedding, other)
+        if any(are_quantized):
+            if self._is_tied:
+                is_same = all(are_quantized)
+                yield from (self._tied_quantized if is_same else self._one_quantized)(names, what)
             return
         yield from (self._tied if self._is_tied else self._untied)(names, what, one, other)
 
@@ -133,6 +118,28 @@ class _Checks:
         if end.is_packed or self._parts.module(end.name) is not None:
             return True
         return not array.itemsize or not array.dtype.startswith(("F16", "F32", "F64", "BF16"))
+
+    def _one_quantized(self, names: tuple[str, str], what: str) -> Iterator[Finding]:
+        one, other = (self._model.arrays[name].signature() for name in names)
+        text = f"{CONFIG} says tied, and of {what} one is quantized: {one} and {other}"
+        yield Finding("doubt", names, text)
+
+    def _tied_quantized(self, names: tuple[str, str], what: str) -> Iterator[Finding]:
+        arrays, (head, embedding) = self._model.arrays, map(self._whole, names)
+        if head.keys() == embedding.keys() and all(
+            are_equal(arrays[name], arrays[embedding[part]], self._bar)
+            for part, name in head.items()
+        ):
+            for part, name in head.items():
+                self._pairs.add_copy(embedding[part], name)
+            yield _twice(names, what, sum(arrays[name].nbytes for name in head.values()))
+
+    def _whole(self, name: str) -> dict[str, str]:
+        """All arrays of a quantized weight, by the part that they are."""
+        module = self._parts.module(name)
+        if module is None:
+            return {"": name}
+        return {name[len(module) :]: name} | self._parts.more(module)
 
     def _tied(
         self, names: tuple[str, str], what: str, one: Stored, other: Stored
@@ -154,11 +161,7 @@ class _Checks:
                 return  # the search for twins reports it
         elif are_equal(one, other, self._bar):
             self._pairs.add_copy(names[1], names[0])
-            text = (
-                f"{CONFIG} says tied, and {what} are both stored, and equal: "
-                f"{size_text(one.nbytes)} twice"
-            )
-            yield Finding("waste", names, text, one.nbytes)
+            yield _twice(names, what, one.nbytes)
             return
         elif one.dtype != other.dtype and are_equal_as_narrower(one, other):
             text = (
@@ -208,7 +211,7 @@ class _Checks:
         config = self._model.config
         assert config is not None  # or nothing is checked
         head, name = missing_head(embedding), embedding.name
-        alike = _of_one_shape(self._model, embedding)
+        alike = of_one_shape(self._model, embedding)
         if self._is_tied:
             if not config.may_have_head:
                 return
@@ -218,7 +221,7 @@ class _Checks:
             if not named:
                 text = f"{head} is {shown(name)}: {CONFIG} says tied, and one is stored"
                 yield Finding("tie", (name, head), text)
-        elif not alike and not self._has_other_head():
+        elif not alike and not has_other_head(self._model):
             level: Level = "error" if config.is_language_model else "doubt"
             text = f"{CONFIG} says untied, and no head is stored beside {shown(name)}"
             yield Finding(level, (head, name), text)
@@ -231,14 +234,3 @@ class _Checks:
         what = f"{shown(head)} and {shown(embedding)}"
         for found in self._tied((head, embedding), what, arrays[head], arrays[embedding]):
             yield found._replace(level="doubt") if found.level == "error" else found
-
-    def _has_other_head(self) -> bool:
-        """Whether there is a head that isn't one for the words of the embedding."""
-        config = self._model.config
-        assert config is not None  # or nothing is checked
-        # A single row values a text; a language model has more than that.
-        least = 2 if config.is_language_model else 1
-        return any(
-            is_like_a_head(name) and min(array.shape) >= least
-            for name, array in _others(self._model)
-        )

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 
 from pydag.files.index import is_index
+from pydag.files.path import check_local
 from pydag.files.replacing import flush_folder
 
 
@@ -15,9 +16,11 @@ def check_free(out: str) -> None:
     """Checks that nothing is at a path, or an empty folder.
 
     Raises:
-        ValueError: Something else is there: a file, a device, a link, a folder with files.
+        ValueError: Something else is there: a file, a device, a link, a folder with files; or the
+            path is an address.
         OSError: The folder above isn't there, or can't be read.
     """
+    check_local(out)
     if os.path.lexists(out):
         if os.path.islink(out) or not os.path.isdir(out) or os.listdir(out):
             raise ValueError(f"{out!r} exists and is no empty directory: write to another place")
