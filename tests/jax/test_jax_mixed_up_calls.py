@@ -26,9 +26,6 @@ from pydag.jaxinterop.compiled.key import Keys
 from pydag.jaxinterop.compiled.static_arguments import StaticArguments
 from pydag.jaxinterop.prefixes.arguments import Chosen
 
-# Objects that are made anew for each thread are such constants, and that is what is tested.
-pytestmark = pytest.mark.filterwarnings("ignore:.* was compiled .* times:UserWarning")
-
 CALLS_JAX = "extra_results.py"  # of the files of pydag
 
 SECONDS = float(os.environ.get("PYDAG_STRESS_SECONDS", "2"))

@@ -303,7 +303,7 @@ def test_a_number_that_changes_at_each_call() -> None:
 
     for _ in range(3):
         f(counter)
-    with pytest.warns(UserWarning, match="compiled 4 times because a static number"):
+    with pytest.warns(UserWarning, match="compiled 4 times because a number of a module"):
         f(counter)
     assert counter.n == 4
 

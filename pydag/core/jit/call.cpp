@@ -87,7 +87,6 @@ nb::object finished(nb::handle returned, const std::function<nb::object()> &give
 // Passes the leaves one by one, which JAX handles faster than a list of them.
 nb::object call_spread(const CallPlan &plan, nb::handle access, const Leaves &leaves,
                        const std::function<nb::object()> &tree) {
-    note_call(plan.key.ptr());
     const RunningKey running(plan.key.ptr());
     Buffer<PyObject *, 40> arguments;
     arguments.push(plan.key.ptr());
@@ -165,7 +164,6 @@ nb::object follow(nb::handle plans, const CallPlans &call_plans, Leaves &leaves,
     const CallPlan &plan = CallPlanBox::of(box);
     if (plan.key.is_none()) return call_flat(box, access, leaves, tree);
     if (plan.is_spread) return call_spread(plan, access, leaves, tree);
-    note_call(plan.key.ptr());
     const RunningKey running(plan.key.ptr());
     if (plan.has_extras()) return call_with_extras(box, access, leaves, tree);
     const nb::object donated = donated_of(plan, leaves);

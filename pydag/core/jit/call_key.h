@@ -7,23 +7,16 @@
 
 #include "base/box.h"
 
-#include <atomic>
-
 namespace pydag {
 
 struct CallKey {
     nb::object value;
-    std::atomic<size_t> num_calls = 0;  // of the compiled function, for this key
     auto python_refs() { return std::tie(value); }
 };
-static_assert(sizeof(CallKey) == sizeof(nb::object) + sizeof(size_t), "list the new member in python_refs()");
+static_assert(sizeof(CallKey) == sizeof(nb::object), "list the new member in python_refs()");
 using CallKeyBox = Box<CallKey>;
 
 nb::object make_call_key(nb::handle value);
-// Counts a call, if the key is a CallKey.
-inline void note_call(PyObject *key) {
-    if (CallKeyBox::check(key)) CallKeyBox::of(key).num_calls.fetch_add(1, std::memory_order_relaxed);
-}
 void make_call_key_type();
 
 }  // namespace pydag

@@ -16,7 +16,7 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.function_cache import cached_for_function, frozen
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
-from pydag.jaxinterop.notices.compiled_again import Changes
+from pydag.jaxinterop.notices.changing_numbers import ChangingNumbers
 from pydag.jaxinterop.notices.difference import explain_cache_miss
 from pydag.jaxinterop.packed.dag import unhashable
 from pydag.jaxinterop.prefixes.arguments import (
@@ -85,7 +85,7 @@ class CompiledFunction:
         self.source, self._fun = source, fun
         self.functions = FlatFunctions(fun, source, shardings, options, jax_options, updated)
         self.names = self.functions.names
-        self.changes = Changes(source)
+        self.numbers = ChangingNumbers(source)
         self.donated = donated
         if donated.numbers or donated.names:
             note_donor(self)
@@ -192,7 +192,6 @@ class CompiledFunction:
         if groups is None or key is None:
             untraced = self._untraced(call, leaves, spec, positions, selected)
             groups, key = self._prepare(args, kwargs, leaves, untraced, refs)
-        key.note_call()
         if refs or groups.donated_if_written:
             traced_call, plan = self.contents.traced_call(groups, key, leaves, refs)
             if plan is not None:
@@ -242,7 +241,7 @@ class CompiledFunction:
 
     def forget_groups(self) -> None:
         self.leaf_groups.clear()
-        self.changes.forget()
+        self.numbers.forget()
         _core.forget_plans(self.plans, None)
 
     def _untraced(
@@ -295,7 +294,7 @@ class CompiledFunction:
         key = Key(untraced, flat_arguments.donated, flat_arguments.order)
         explain_cache_miss(self.source, key.untraced, self.seen())
         call_key = groups.remember(leaves, key)
-        self.changes.add(call_key, untraced.traced_among(leaves))
+        self.numbers.add(untraced)
         return groups, call_key
 
     def seen(self) -> Iterator[Untraced]:
