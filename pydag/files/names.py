@@ -21,7 +21,8 @@ RESERVED = frozenset({"__metadata__", STRUCTURE})
 _LONGEST = 500
 
 
-def _is_writable(text: str) -> bool:
+def is_writable(text: str) -> bool:
+    """Whether text can be written as UTF-8."""
     return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
@@ -42,7 +43,7 @@ class _Steps:
         if text is None:
             text = entry
         if type(text) is str:
-            return text if text and _is_writable(text) else None
+            return text if text and is_writable(text) else None
         is_index = type(text) is int and self._kind_above(position) not in NAMED
         return str(text) if is_index else None
 

@@ -87,6 +87,8 @@ def file_view(
     found = open_model(os.fspath(path))
     found.close()
     if found.kind != "safetensors":
+        if not found.is_known:
+            raise ValueError(f"{found.path!r}: {found.findings[0].text}")
         return View(_of_another_format(found), depth, width, limit)
     file = opened(path)
     file.open_for(None)

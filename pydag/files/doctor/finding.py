@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the doctor has found: one line each."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 Level = Literal["error", "doubt", "waste", "tie", "change"]
@@ -9,6 +10,7 @@ LEVELS: tuple[Level, ...] = ("error", "doubt", "waste", "tie", "change")
 
 _LONGEST = 160  # characters of a name in a message
 _SHOWN = 5  # names in a line
+_MOST = 100  # findings of one level and kind
 
 
 class Finding(NamedTuple):
@@ -48,6 +50,23 @@ def listed(names: Iterable[str]) -> str:
     known: Sequence[str] = tuple(names)
     text = ", ".join(map(shown, known[:_SHOWN]))
     return text + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
+
+
+def limited(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, the first hundred of each level; then how many more there are."""
+    more: dict[Level, list[Finding]] = {}
+    counts: Counter[Level] = Counter()
+    for finding in findings:
+        counts[finding.level] += 1
+        if counts[finding.level] <= _MOST:
+            yield finding
+        else:
+            more.setdefault(finding.level, []).append(finding)
+    for level, rest in more.items():
+        kind = Damage if any(isinstance(finding, Damage) for finding in rest) else Finding
+        names = tuple(name for finding in rest for name in finding.names)
+        text = f"and {len(rest)} more like these: {listed(names)}"
+        yield kind(level, names, text, sum(finding.nbytes for finding in rest))
 
 
 def size_text(nbytes: int) -> str:

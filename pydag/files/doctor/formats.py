@@ -10,7 +10,8 @@ from .gguf_file import MAGIC, read_gguf
 from .raw import RawFile
 from .safetensors_file import looks_like_safetensors, read_safetensors
 from .stored import Container
-from .torch_file import is_cut_short, prefix_of, read_torch, zip_of
+from .torch_file import is_cut_short, prefix_of, read_torch
+from .zip_records import entries, is_zip
 
 READABLE = (
     "safetensors files, torch's zip files (.pt, .pth, .bin), GGUF files, and directories or "
@@ -51,12 +52,13 @@ def _read(file: RawFile) -> Container:
             return read_safetensors(file)
         except ValueError as error:
             problem = error
-        if file.read(0, 4) != MAGIC and zip_of(file) is None:
+        if file.read(0, 4) != MAGIC and not is_zip(file):
             raise problem
-    if (archive := zip_of(file)) is not None:
-        prefix = prefix_of(archive)
+    if is_zip(file):
+        records = entries(file)
+        prefix = prefix_of(records)
         if prefix is not None:
-            return read_torch(file, archive, prefix)
+            return read_torch(file, records, prefix)
         raise UnknownFormatError(f"it is a zip file, and none of torch's. Known are {READABLE}")
     if file.size > 4 and file.read(0, 4) == MAGIC:
         return read_gguf(file)

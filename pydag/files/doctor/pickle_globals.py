@@ -5,19 +5,7 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-
-class Global:
-    """A name on the lists below."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-class Foreign:
-    """A name on none of the lists, or what it would have made."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+from .pickle_objects import Dict
 
 
 class Call(enum.Enum):
@@ -93,47 +81,74 @@ DTYPES = {
 }
 
 
-def _nothing(*_: object) -> None:
+def _dict(*items: Any) -> Dict | None:
+    if not items:
+        return Dict()
+    (pairs,) = items
+    if type(pairs) is Dict:
+        return Dict(pairs)
+    if type(pairs) is list and all(type(pair) in (list, tuple) for pair in pairs):
+        return Dict(part for key, value in pairs for part in (key, value))
     return None
 
 
-def _ordered(*items: Any) -> dict[Any, Any]:
-    return dict(*items) if items and type(items[0]) in (list, dict) else {}
+def _sequence(make: type[Any]) -> Callable[..., Any]:
+    def call(*items: Any) -> Any:
+        if not items:
+            return make()
+        return make(items[0]) if type(items[0]) in (list, tuple) else None
+
+    return call
 
 
-def _list_of(*items: Any) -> list[Any]:
-    return list(items[0]) if items and type(items[0]) in (list, tuple, set, frozenset) else []
+def _bytes(*text: Any) -> bytes | None:
+    """What `_codecs.encode` makes of text, which is how older protocols write bytes."""
+    if not text:
+        return b""
+    is_latin = len(text) == 2 and type(text[0]) is str and text[1] in ("latin1", "latin-1")
+    return text[0].encode("latin-1") if is_latin else None
 
 
-# Containers and other values of which the tensors don't depend. None: it may be named, not called.
+def _complex(*parts: Any) -> complex | None:
+    return complex(*parts) if all(type(part) in (float, int) for part in parts) else None
+
+
+def _opaque(*_: Any) -> None:
+    return None
+
+
+_list, _tuple = _sequence(list), _sequence(tuple)
+
+# Containers, and values of which the tensors don't depend. A function that gives None: what it is
+# called with isn't rebuilt. None: it may be named, not called.
 HARMLESS: dict[str, Callable[..., Any] | None] = {
-    "collections.OrderedDict": _ordered,
-    "collections.Counter": _ordered,
-    "torch.Size": lambda *items: tuple(_list_of(*items)),
-    "torch.device": _nothing,
-    "torch.layout": _nothing,
-    "torch.serialization._get_layout": _nothing,
+    "collections.OrderedDict": _dict,
+    "collections.Counter": _dict,
+    "torch.Size": _tuple,
+    "torch.device": _opaque,
+    "torch.layout": _opaque,
+    "torch.serialization._get_layout": _opaque,
     "torch.nn.parameter.Parameter": None,
     "torch.nn.parameter.Buffer": None,
     "torch.Tensor": None,
     "torch._tensor.Tensor": None,
     "torch.per_tensor_affine": None,
     "torch.per_channel_affine": None,
-    "_codecs.encode": _nothing,  # how bytes are written
+    "_codecs.encode": _bytes,
 }
 for _module in ("builtins", "__builtin__"):
     HARMLESS |= {
         f"{_module}.{name}": make
         for name, make in {
-            "list": _list_of,
-            "tuple": lambda *items: tuple(_list_of(*items)),
-            "dict": _ordered,
-            "set": _list_of,
-            "frozenset": _list_of,
-            "complex": _nothing,
-            "bytearray": _nothing,
-            "bytes": _nothing,
-            "slice": _nothing,
-            "range": _nothing,
+            "list": _list,
+            "tuple": _tuple,
+            "dict": _dict,
+            "set": _list,
+            "frozenset": _list,
+            "complex": _complex,
+            "bytearray": _opaque,
+            "bytes": _bytes,
+            "slice": _opaque,
+            "range": _opaque,
         }.items()
     }

@@ -1,77 +1,203 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of the tensors in nested containers, as `pydag.files.save` would write them."""
 
-from collections.abc import Iterator
+import itertools
+import sys
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from .pickle_values import PickleError, Sparse, Tensor
+from pydag.files.names import RESERVED, is_writable
 
-_CONTAINERS = (dict, Sparse, list, tuple)
+from .finding import shown
+from .pickle_calls import ARRAYS, is_filled
+from .pickle_code import PickleError
+from .pickle_objects import Dict, Global, NoValues, Opaque, Sparse, Storage, Tensor
+from .pickle_values import Pickled
+
+_CONTAINERS = (Dict, Sparse, list, tuple)
+_SCALARS = (str, bytes, int, float, complex, bool, type(None))
 _DEEPEST = 200
 _MOST_CONTAINERS = 1_000_000
+_MOST_TENSORS = 150_000
+_MOST_TEXT = 32 << 20  # bytes of all names
+_LONGEST_KEY = 64  # items of a tuple
+_MOST_PATHS = 100  # of objects that hold tensors
 
 
 class Named(NamedTuple):
     """What is in the values of a pickle."""
 
     tensors: dict[str, Tensor]
-    others: frozenset[type]  # the classes of what else there is: `Sparse`, `int`
+    hidden: list[str]  # the objects that hold further tensors, each with where it is and its class
+    unwritable: str | None  # what there is besides tensors that a file of arrays can't have
+    has_values: bool  # whether there are values besides
 
 
-def named_tensors(root: Any) -> Named:
+def named_tensors(pickled: Pickled) -> Named:
     """The tensors in the values of a pickle.
 
     Raises:
-        PickleError: A container contains itself, or they are nested too deeply.
+        PickleError: A container contains itself, or they are nested too deeply; a key isn't text, a
+            number, bytes, None, or a tuple of these; a dict has a key twice.
     """
+    walk = _Walk()
     found: dict[str, Tensor] = {}
-    others: set[type] = set()
-    for path, tensor in _walk(root, others):
-        name = ".".join(map(str, path)) or "tensor"
-        if name in found:
-            name = "".join(f"[{key!r}]" for key in path)
+    size = 0
+    for path, tensor in walk.tensors(pickled.root):
+        name = _name(path, found)
+        size += sys.getsizeof(name)
+        if size > _MOST_TEXT or len(found) >= _MOST_TENSORS:
+            raise PickleError(
+                f"the pickle has more than {_MOST_TENSORS} tensors, or their names are longer than "
+                f"{_MOST_TEXT} bytes"
+            )
         found[name] = tensor
-    return Named(found, frozenset(others))
+    for owner in pickled.beside:
+        if walk.is_hiding(owner):
+            walk.hidden.append(owner.name)
+    return Named(found, walk.hidden, walk.unwritable, walk.has_values)
 
 
-def _walk(root: Any, others: set[type]) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
-    if type(root) is Tensor:
-        yield (), root
-        return
-    count = 0
-    stack: list[tuple[tuple[Any, ...], Iterator[tuple[Any, Any]], int]] = []
-    open_ids: set[int] = set()
+class _Walk:
+    """Goes through nested containers, path by path."""
 
-    def enter(path: tuple[Any, ...], container: Any) -> None:
-        if id(container) in open_ids:
-            raise PickleError("a container in the pickle contains itself")
-        if len(path) > _DEEPEST:
-            raise PickleError(f"the pickle is nested more than {_DEEPEST} levels deep")
-        open_ids.add(id(container))
-        items = container.items() if isinstance(container, dict) else enumerate(container)
-        stack.append((path, iter(items), id(container)))
+    def __init__(self) -> None:
+        self.hidden: list[str] = []
+        self.unwritable: str | None = None
+        self.has_values = False
+        self._seen: set[int] = set()  # objects within those that aren't rebuilt
 
-    if type(root) in _CONTAINERS:
-        enter((), root)
-    while stack:
-        path, items, own_id = stack[-1]
-        for key, value in items:
-            if type(value) is Tensor:
-                yield (*path, _plain(key)), value
-            elif type(value) in _CONTAINERS and value:
-                if type(value) is Sparse:
-                    others.add(Sparse)
-                count += 1
-                if count > _MOST_CONTAINERS:
-                    raise PickleError(f"the pickle has more than {_MOST_CONTAINERS} containers")
-                enter((*path, _plain(key)), value)
-                break
-            elif type(value) not in _CONTAINERS:
-                others.add(type(value))
+    def tensors(self, root: Any) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+        """The tensors, each with its path."""
+        count = 0
+        stack: list[tuple[tuple[Any, ...] | None, Iterator[tuple[Any, Any]], int]] = [
+            (None, iter([(None, root)]), 0)
+        ]
+        open_ids: set[int] = set()
+        while stack:
+            path, items, own_id = stack[-1]
+            for key, value in items:
+                if type(value) in _SCALARS:
+                    self.has_values = True
+                    continue
+                way = (*path, key) if path is not None else ()
+                if type(value) is Tensor:
+                    if any(type(step) in (Global, Opaque) for step in way):
+                        self._hide(way, "under a key that is an object")
+                        continue
+                    if "quantized" in value.reading:
+                        self.unwritable = "it has tensors that are quantized"
+                    yield way, value
+                elif is_filled(value):
+                    if id(value) in open_ids:
+                        raise PickleError("a container in the pickle contains itself")
+                    if len(way) > _DEEPEST:
+                        raise PickleError(f"the pickle is nested more than {_DEEPEST} levels deep")
+                    count += 1
+                    if count > _MOST_CONTAINERS:
+                        raise PickleError(f"the pickle has more than {_MOST_CONTAINERS} containers")
+                    if type(value) is Sparse:
+                        self.unwritable = "it has tensors that are sparse"
+                    open_ids.add(id(value))
+                    stack.append((way, self._items(way, value), id(value)))
+                    break
+                elif type(value) not in _CONTAINERS:
+                    self._other(way, value)
+            else:
+                stack.pop()
+                open_ids.discard(own_id)
+
+    def _other(self, way: tuple[Any, ...], value: Any) -> None:
+        if type(value) is NoValues:
+            self.unwritable = "it has tensors on meta, which have no values"
+        elif type(value) is Storage:
+            self.unwritable = "it has storages without tensors"
         else:
-            stack.pop()
-            open_ids.remove(own_id)
+            self.has_values = True
+            if type(value) is Opaque and self.is_hiding(value):
+                self._hide(way, value.name)
+
+    def _hide(self, way: tuple[Any, ...], what: str) -> None:
+        is_told = way and len(self.hidden) < _MOST_PATHS
+        self.hidden.append(f"{shown(_text(way))} ({what})" if is_told else what)
+
+    def _items(self, way: tuple[Any, ...], container: Any) -> Iterator[tuple[Any, Any]]:
+        if type(container) is not Dict:
+            return enumerate(container)
+        keys, values = (itertools.islice(container, start, None, 2) for start in (0, 1))
+        seen: set[Any] = set()
+        for key in itertools.islice(container, 0, None, 2):
+            token = _token(key)
+            if token in seen:
+                raise PickleError(f"malformed pickle: a dict has the key {shown(repr(key))} twice")
+            seen.add(token)
+            if type(key) is Opaque and self.is_hiding(key):
+                self._hide(way, f"a key, {key.name}")
+        return zip(keys, values, strict=True)
+
+    def is_hiding(self, root: Opaque) -> bool:
+        """Whether an object that isn't rebuilt holds an array, and it is the first that does."""
+        pending: list[Any] = [root]
+        is_found = False
+        while pending:
+            value = pending.pop()
+            if type(value) in (Tensor, Storage, NoValues):
+                is_found = True
+                continue
+            if id(value) in self._seen or not (type(value) is Opaque or is_filled(value)):
+                continue
+            self._seen.add(id(value))
+            if type(value) is Opaque:
+                is_found |= value.name in ARRAYS
+                pending.extend(value.contents)
+            else:
+                pending.extend(value)
+        return is_found
 
 
-def _plain(key: Any) -> Any:
-    return key if type(key) in (str, int, bool, float, type(None)) else type(key).__name__
+def _token(key: Any) -> Any:
+    """Equal for keys that are equal; only text is hashed, since its hashes can't be foreseen."""
+    kind = type(key)
+    if kind in (str, bytes, Opaque):
+        return key
+    if kind is Global:
+        return kind, key.name
+    if kind is tuple and len(key) <= _LONGEST_KEY and all(type(part) in _SCALARS for part in key):
+        return kind, tuple(map(_token, key))
+    if kind not in _SCALARS:
+        raise PickleError(
+            "malformed pickle: a key of a dict is no text, number, bytes, None, or tuple of a few "
+            f"of these, but a {kind.__name__}"
+        )
+    if kind is complex and not key.imag:
+        key = key.real
+    if type(key) is float and key.is_integer():
+        key = int(key)
+    return int, str(int(key) if type(key) is bool else key)
+
+
+def _name(path: tuple[Any, ...], taken: Container[str]) -> str:
+    """A name that isn't taken: joined by dots, or as Python text."""
+    parts = [part for part in map(_part, path) if part is not None]
+    if len(parts) == len(path):
+        dotted = ".".join(parts) if path else "tensor"
+        if dotted not in taken and dotted not in RESERVED:
+            return dotted
+    name = text = _text(path)
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{text}#{number}"
+    return name
+
+
+def _part(key: Any) -> str | None:
+    """A key as part of a name; None if it can't be one."""
+    if type(key) is int:
+        return str(key)
+    return key if type(key) is str and key and is_writable(key) else None
+
+
+def _text(path: Iterable[Any]) -> str:
+    """A path as Python text."""
+    return "".join(f"[{key.name if type(key) in (Global, Opaque) else repr(key)}]" for key in path)

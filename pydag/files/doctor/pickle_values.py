@@ -7,58 +7,36 @@ list, whose meaning is known here. Any other call, class or function makes a `Fo
 its name and can do nothing.
 """
 
-import pickletools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .pickle_globals import DTYPES, HARMLESS, STORAGES, TENSORS, Call, Foreign, Global
+from .finding import shown
+from .pickle_calls import Calls, is_size, name_of
+from .pickle_code import TOO_LONG, PickleError, instructions
+from .pickle_globals import DTYPES, HARMLESS, STORAGES, TENSORS
+from .pickle_objects import Dict, Global, Opaque, Sparse, Storage, Tensor
 
-_MOST_ITEMS = 20_000_000
-
-
-class Storage(NamedTuple):
-    """What a persistent id says of a storage."""
-
-    key: str
-    dtype: str | None  # None: bytes
-    size: int  # in elements
-
-
-class Tensor(NamedTuple):
-    """A view of a storage, in elements."""
-
-    storage: Storage
-    dtype: str
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    reading: tuple[str, ...] = ()  # "conj", "neg", "quantized": what its bytes mean
-
-
-class Sparse(dict[int, Any]):
-    """The parts of a tensor that isn't strided."""
-
-
-class NoValues:
-    """A tensor without values, on `meta`."""
+# What all values may take, in bytes, roughly; a tensor of a state dict takes 1600 with all that it
+# is made of.
+_MOST = 192 << 20
+_INSTRUCTION, _ITEM, _CHARACTER, _CONTAINER, _TENSOR = 24, 16, 4, 96, 256
+_LONGEST_NAME = 500  # characters of the name of a class or function
+_FIRST_PLACES = 256  # of the memo; those behind them are filled in order
 
 
 class Pickled(NamedTuple):
     """What a pickle holds."""
 
     root: Any
+    beside: list[Opaque]  # what containers and tensors got besides their items
     foreign: tuple[str, ...]  # what it names besides tensors, storages and builtin containers
-
-
-class PickleError(ValueError):
-    """The pickle is malformed."""
 
 
 def read_pickle(data: bytes) -> Pickled:
     """Reads a pickle.
 
     Raises:
-        PickleError: It is malformed.
+        PickleError: It is malformed, or holds more than can be read.
     """
     machine = _Machine()
     try:
@@ -66,11 +44,12 @@ def read_pickle(data: bytes) -> Pickled:
     except PickleError:
         raise
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise PickleError(f"malformed pickle: {type(error).__name__}: {error}") from None
-    return Pickled(root, tuple(machine.foreign))
+        text = shown(f"{type(error).__name__}: {error}")
+        raise PickleError(f"malformed pickle: {text}") from None
+    return Pickled(root, machine.calls.beside, tuple(machine.calls.foreign))
 
 
-_MARK = object()
+_EMPTY = object()
 
 
 class _Machine:
@@ -78,18 +57,16 @@ class _Machine:
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
-        self.foreign: dict[str, None] = {}
-        self._count = 0
+        self.marks: list[int] = []  # the height of the stack at each mark
+        self.memo: list[Any] = [_EMPTY] * _FIRST_PLACES
+        self.in_memo = 0
+        self.calls = Calls()
+        self._storages: dict[str, Storage] = {}
+        self._spent = 0
 
     def run(self, data: bytes) -> Any:
-        for opcode, argument, _ in pickletools.genops(data):
-            self._count += 1
-            if self._count > _MOST_ITEMS:
-                raise PickleError(f"the pickle has more than {_MOST_ITEMS} instructions")
-            name = opcode.name
-            if name == "STOP":
-                break
+        for name, argument in instructions(data):
+            self.spend(_INSTRUCTION)
             step = _STEPS.get(name)
             if step is not None:
                 step(self, argument)
@@ -97,175 +74,181 @@ class _Machine:
                 self.stack.append(_CONSTANTS[name])
             elif name in _LITERALS:
                 self.stack.append(argument)
+            elif name in _TEXTS:
+                self.spend(_CHARACTER * len(argument) if argument is not TOO_LONG else 0)
+                self.stack.append(argument)
             elif name not in ("PROTO", "FRAME"):
                 raise PickleError(f"the pickle has the instruction {name}, which torch doesn't use")
-        if len(self.stack) != 1:
+        if len(self.stack) != 1 or self.marks:
             raise PickleError("malformed pickle: it must leave one value")
         return self.stack.pop()
 
-    def pop(self) -> Any:
-        value = self.stack.pop()
-        if value is _MARK:
-            raise PickleError("malformed pickle: a mark where a value is wanted")
-        return value
+    def spend(self, size: int) -> None:
+        self._spent += size
+        if self._spent > _MOST:
+            raise PickleError("the pickle holds more values than are read: they fill the memory")
+
+    def push(self, value: Any) -> None:
+        """Pushes what is new."""
+        kind = type(value)
+        if kind is Tensor:
+            self.spend(_TENSOR + _ITEM * 2 * len(value.shape))
+        elif kind in (list, tuple, Dict, Sparse):
+            self.spend(_CONTAINER + _ITEM * len(value))
+        else:
+            self.spend(_CONTAINER)
+        self.stack.append(value)
+
+    def mark(self) -> None:
+        self.marks.append(len(self.stack))
 
     def popped(self, count: int) -> list[Any]:
-        return [self.pop() for _ in range(count)][::-1]
+        begin = len(self.stack) - count
+        if begin < (self.marks[-1] if self.marks else 0):
+            raise PickleError("malformed pickle: a value is missing")
+        values = self.stack[begin:]
+        del self.stack[begin:]
+        return values
 
     def since_mark(self) -> list[Any]:
-        found = []
-        while (value := self.stack.pop()) is not _MARK:
-            found.append(value)
-        return found[::-1]
+        values = self.popped(len(self.stack) - self.marks[-1])
+        self.marks.pop()
+        return values
 
     def top(self) -> Any:
-        return self.stack[-1]
+        (value,) = self.popped(1)
+        self.stack.append(value)
+        return value
+
+    def drop(self) -> None:
+        """Takes away a value, or a mark."""
+        if self.marks and self.marks[-1] == len(self.stack):
+            self.marks.pop()
+        else:
+            self.popped(1)
 
     def put(self, index: int) -> None:
+        if not 0 <= index <= len(self.memo):
+            raise PickleError("malformed pickle: it leaves out places of the memo")
+        if index == len(self.memo):
+            self.memo.append(_EMPTY)
+        self.in_memo += self.memo[index] is _EMPTY
         self.memo[index] = self.top()
 
     def get(self, index: int) -> None:
+        if index < 0 or self.memo[index] is _EMPTY:
+            raise PickleError("malformed pickle: a place of the memo is empty")
         self.stack.append(self.memo[index])
 
     def find(self, module: Any, name: Any) -> None:
         if type(module) is not str or type(name) is not str:
             raise PickleError("malformed pickle: a name that is no text")
-        self.stack.append(self._found(f"{module}.{name}"))
-
-    def _found(self, name: str) -> Any:
-        if name in TENSORS or name in STORAGES or name in DTYPES or name in HARMLESS:
-            return Global(name)
-        self.foreign[name] = None
-        return Foreign(name)
+        full = f"{module[:_LONGEST_NAME]}.{name}"
+        if len(full) > _LONGEST_NAME:
+            raise PickleError("malformed pickle: a long name of a class or function")
+        if full in TENSORS or full in STORAGES or full in DTYPES or full in HARMLESS:
+            self.push(Global(full))
+        else:
+            self.push(Opaque(self.calls.note(full)))
 
     def call(self, function: Any, arguments: Any) -> None:
-        """What a call gives, of a function that is known; else something inert."""
-        if type(function) is Global and type(arguments) is tuple:
-            self.stack.append(_called(function.name, arguments, self._note))
-        else:
-            self.stack.append(Foreign(_name(function)))
+        self.push(self.calls.made(function, arguments))
 
-    def _note(self, name: str) -> Foreign:
-        self.foreign[name] = None
-        return Foreign(name)
+    def create(self, cls: Any, arguments: Any, *more: Any) -> None:
+        """An object of a class, without a call of its `__init__`."""
+        if type(cls) is Global and arguments == () and not more:
+            self.call(cls, arguments)
+        else:
+            self.push(Opaque(name_of(cls), cls, arguments, *more))
 
     def build(self, _: Any) -> None:
-        """Sets attributes: left out, for none of them is a tensor of the state dict."""
-        self.pop()
+        """Sets attributes."""
+        state, owner = *self.popped(1), self.top()
+        if type(owner) is Opaque:
+            owner.contents.append(state)
+        else:
+            self.calls.keep(f"the attributes of a {name_of(owner)}", state)
 
     def persistent(self, _: Any) -> None:
-        found = self.pop()
+        (found,) = self.popped(1)
         if type(found) is not tuple or len(found) != 5 or found[0] != "storage":
             raise PickleError("malformed pickle: a persistent id that is no storage's")
         _, kind, key, _, size = found
-        if type(key) is not str or not _is_size(size):
+        if type(key) is not str or not is_size(size):
             raise PickleError("malformed pickle: a storage without a key or a size")
+        if type(kind) is Opaque:
+            self.push(Opaque(kind.name, Storage(key, None, size)))
+            return
         name = kind.name if type(kind) is Global else ""
         if name not in STORAGES:
-            if type(kind) is Foreign:
-                self.stack.append(Foreign(kind.name))
-                return
             raise PickleError("malformed pickle: a storage of an unknown kind")
-        self.stack.append(Storage(key, STORAGES[name], size))
+        storage = Storage(key, STORAGES[name], size)
+        if self._storages.setdefault(key, storage) != storage:
+            raise PickleError(f"malformed pickle: the storage {shown(key)} has two types or sizes")
+        self.push(storage)
 
     def append(self, items: list[Any]) -> None:
         container = self.top()
-        if type(container) in (list, set):
-            (container.extend if type(container) is list else container.update)(items)
-        elif type(container) is not Foreign:
+        if type(container) is Opaque:
+            container.contents.extend(items)
+        elif type(container) is list:
+            container.extend(items)
+        else:
             raise PickleError("malformed pickle: items for what is no list")
 
     def set_items(self, items: list[Any]) -> None:
         container = self.top()
-        if len(items) % 2:
-            raise PickleError("malformed pickle: a key without a value")
-        if type(container) is dict:
-            container.update(zip(items[::2], items[1::2], strict=True))
-        elif type(container) is not Foreign:
+        if type(container) is Opaque:
+            container.contents.extend(items)
+        elif type(container) is Dict:
+            container.extend(_pairs(items))
+        else:
             raise PickleError("malformed pickle: items for what is no dict")
 
 
-def _name(thing: Any) -> str:
-    return thing.name if isinstance(thing, Global | Foreign) else type(thing).__name__
-
-
-def _is_size(number: Any) -> bool:
-    return type(number) is int and 0 <= number < 1 << 62
-
-
-def _called(name: str, arguments: tuple[Any, ...], note: Callable[[str], Foreign]) -> Any:
-    call = TENSORS.get(name)
-    if call is None:
-        make = HARMLESS.get(name)
-        return make(*arguments) if make is not None else note(name)
-    if call is Call.NO_VALUES:
-        return NoValues()
-    if call is Call.FIRST:  # a Parameter is its data
-        return arguments[0]
-    if call is Call.SPARSE:  # its layout and its parts
-        return Sparse(enumerate(arguments[1])) if type(arguments[1]) is tuple else note(name)
-    if call is Call.SUBCLASS:  # (function, class, arguments, state)
-        function, cls, inner, _ = arguments
-        if type(function) is Global and type(cls) is Global and type(inner) is tuple:
-            return _called(function.name, inner, note)
-        return Foreign(_name(cls))
-    storage, offset, shape, strides = arguments[:4]
-    if type(storage) is not Storage:
-        return Foreign(_name(storage))
-    dtype, more = storage.dtype, arguments[6:]
-    if call is Call.TYPED_VIEW:
-        dtype, more = DTYPES.get(_name(arguments[6])), arguments[7:]
-    reading = ("quantized",) if call is Call.QUANTIZED else _reading(*more[:1])
-    sizes = (offset, *shape, *strides)
-    if dtype is None or len(shape) != len(strides) or not all(map(_is_size, sizes)):
-        raise PickleError("malformed pickle: a tensor without a type, a shape or strides")
-    return Tensor(storage, dtype, offset, tuple(shape), tuple(strides), reading)
-
-
-def _reading(metadata: Any = None) -> tuple[str, ...]:
-    """What a tensor's metadata say of its bytes."""
-    known = metadata if type(metadata) is dict else {}
-    return tuple(name for name in ("conj", "neg") if known.get(name))
+def _pairs(items: list[Any]) -> Dict:
+    if len(items) % 2:
+        raise PickleError("malformed pickle: a key without a value")
+    return Dict(items)
 
 
 _LITERALS = {
     *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
+}
+_TEXTS = {
     *("STRING", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
     *("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BYTEARRAY8"),
 }
-_CONSTANTS: dict[str, Any] = {
-    "MARK": _MARK,
-    "NONE": None,
-    "NEWTRUE": True,
-    "NEWFALSE": False,
-    "EMPTY_TUPLE": (),
-}
+_CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 
 
-def _pair(make: Callable[[list[Any]], Any]) -> Callable[[_Machine, Any], None]:
-    """An instruction that makes a container of all that stands above the mark."""
-    return lambda machine, _: machine.stack.append(make(machine.since_mark()))
+def _inst(machine: _Machine, argument: tuple[str, str]) -> None:
+    arguments = tuple(machine.since_mark())
+    machine.find(*argument)
+    (function,) = machine.popped(1)
+    machine.call(function, arguments)
 
 
-def _inst(machine: _Machine, argument: str) -> None:
-    machine.since_mark()
-    machine.find(*argument.split(" ", 1))
+def _object(machine: _Machine, _: Any) -> None:
+    function, *arguments = machine.since_mark()
+    machine.call(function, tuple(arguments))
 
 
 _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
-    "POP": lambda machine, _: _drop(machine),
-    "POP_MARK": lambda machine, _: _ignore(machine.since_mark()),
+    "MARK": lambda machine, _: machine.mark(),
+    "POP": lambda machine, _: machine.drop(),
+    "POP_MARK": lambda machine, _: machine.since_mark().clear(),
     "DUP": lambda machine, _: machine.stack.append(machine.top()),
-    "EMPTY_LIST": lambda machine, _: machine.stack.append([]),
-    "EMPTY_DICT": lambda machine, _: machine.stack.append({}),
-    "EMPTY_SET": lambda machine, _: machine.stack.append(set()),
-    "LIST": _pair(list),
-    "TUPLE": _pair(tuple),
-    "FROZENSET": _pair(frozenset),
-    "DICT": _pair(lambda items: dict(zip(items[::2], items[1::2], strict=True))),
-    "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.popped(1))),
-    "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.popped(2))),
-    "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.popped(3))),
+    "EMPTY_LIST": lambda machine, _: machine.push([]),
+    "EMPTY_DICT": lambda machine, _: machine.push(Dict()),
+    "EMPTY_SET": lambda machine, _: machine.push([]),
+    "LIST": lambda machine, _: machine.push(machine.since_mark()),
+    "TUPLE": lambda machine, _: machine.push(tuple(machine.since_mark())),
+    "FROZENSET": lambda machine, _: machine.push(machine.since_mark()),
+    "DICT": lambda machine, _: machine.push(_pairs(machine.since_mark())),
+    "TUPLE1": lambda machine, _: machine.push(tuple(machine.popped(1))),
+    "TUPLE2": lambda machine, _: machine.push(tuple(machine.popped(2))),
+    "TUPLE3": lambda machine, _: machine.push(tuple(machine.popped(3))),
     "APPEND": lambda machine, _: machine.append(machine.popped(1)),
     "APPENDS": lambda machine, _: machine.append(machine.since_mark()),
     "ADDITEMS": lambda machine, _: machine.append(machine.since_mark()),
@@ -274,25 +257,17 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
     "PUT": lambda machine, index: machine.put(index),
     "BINPUT": lambda machine, index: machine.put(index),
     "LONG_BINPUT": lambda machine, index: machine.put(index),
-    "MEMOIZE": lambda machine, _: machine.put(len(machine.memo)),
+    "MEMOIZE": lambda machine, _: machine.put(machine.in_memo),
     "GET": lambda machine, index: machine.get(index),
     "BINGET": lambda machine, index: machine.get(index),
     "LONG_BINGET": lambda machine, index: machine.get(index),
-    "GLOBAL": lambda machine, argument: machine.find(*argument.split(" ", 1)),
+    "GLOBAL": lambda machine, argument: machine.find(*argument),
     "STACK_GLOBAL": lambda machine, _: machine.find(*machine.popped(2)),
     "INST": _inst,
-    "OBJ": lambda machine, _: machine.call(machine.since_mark()[0], None),
+    "OBJ": _object,
     "REDUCE": lambda machine, _: machine.call(*machine.popped(2)),
-    "NEWOBJ": lambda machine, _: machine.call(*machine.popped(2)),
-    "NEWOBJ_EX": lambda machine, _: machine.call(*machine.popped(3)[:2]),
+    "NEWOBJ": lambda machine, _: machine.create(*machine.popped(2)),
+    "NEWOBJ_EX": lambda machine, _: machine.create(*machine.popped(3)),
     "BUILD": lambda machine, argument: machine.build(argument),
     "BINPERSID": lambda machine, argument: machine.persistent(argument),
 }
-
-
-def _drop(machine: _Machine) -> None:
-    machine.stack.pop()
-
-
-def _ignore(_: object) -> None:
-    pass

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads torch's zip files: which tensors there are, and which storage each of them is a part of."""
 
-import struct
-import zipfile
-from collections.abc import Iterator
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from pydag.files.header import LARGEST
+from pydag.files.collector import collector_paused
 
-from .finding import Finding, listed, shown
+from .finding import Finding, limited, listed, shown, size_text
+from .pickle_code import PickleError
 from .pickle_names import named_tensors
-from .pickle_values import NoValues, PickleError, Sparse, Tensor, read_pickle
+from .pickle_objects import Tensor
+from .pickle_values import read_pickle
 from .ranges import Range, check_ranges
 from .raw import RawFile
 from .stored import Container, Stored, bits_of
+from .zip_records import Entry, check_names, place_of
 
-_LOCAL_HEADER = struct.Struct("<4s22xHH")
-_MOST_RECORDS = 1_000_000
+_LARGEST_PICKLE = 64 << 20  # bytes
+_MOST_AXES = 64  # that NumPy can have
+_MOST_BYTES = 1 << 62
 
 
 class _Record(NamedTuple):
@@ -24,20 +28,12 @@ class _Record(NamedTuple):
     size: int
 
 
-def zip_of(file: RawFile) -> zipfile.ZipFile | None:
-    """The file as a zip file; None where it is none."""
-    try:
-        return zipfile.ZipFile(file.stream)
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, EOFError):
-        return None
-
-
-def prefix_of(archive: zipfile.ZipFile) -> str | None:
-    """The folder of torch's records in a zip file; None where there is none."""
-    for name in archive.namelist():
-        folder, _, last = name.rpartition("/")
-        if last == "data.pkl" and "/" not in folder:
-            return name.removesuffix("data.pkl")
+def prefix_of(entries: Sequence[Entry]) -> str | None:
+    """The folder of torch's records in a zip file, with a slash; None where there is none."""
+    for entry in entries:
+        folder, _, last = entry.name.rpartition("/")
+        if last.lower() == "data.pkl" and folder and "/" not in folder:
+            return entries[0].name.partition("/")[0] + "/"
     return None
 
 
@@ -47,109 +43,110 @@ def is_cut_short(file: RawFile) -> bool:
     return start.startswith(b"PK\x03\x04") and (b"/data.pkl" in start or b"/.format_ver" in start)
 
 
-def read_torch(file: RawFile, archive: zipfile.ZipFile, prefix: str) -> Container:
+@collector_paused()
+def read_torch(file: RawFile, entries: Sequence[Entry], prefix: str) -> Container:
     """What one of torch's zip files holds.
 
     Raises:
-        ValueError: It can't be read: it is a program, or from a machine of another kind.
+        ValueError: It can't be read: it is a program, is from a machine of another kind, or two
+            readers might see different tensors in it.
     """
+    check_names((entry.name for entry in entries), prefix.removesuffix("/"))
     found = Container("torch", file)
-    infos = {
-        info.filename.removeprefix(prefix): info
-        for info in archive.infolist()
-        if info.filename.startswith(prefix)
-    }
-    if "constants.pkl" in infos:
-        raise ValueError("it is a TorchScript program, which isn't read: it has code")
-    if len(infos) > _MOST_RECORDS:
-        raise ValueError(f"it has more than {_MOST_RECORDS} records")
     records: dict[str, _Record] = {}
-    for name, info in infos.items():
-        problem = _problem(file, info)
-        if isinstance(problem, str):
-            found.error((name,), f"the record {shown(name)} {problem}")
+    bad: set[str] = set()
+    for entry in entries:
+        name = entry.name.removeprefix(prefix)
+        if name == "constants.pkl":
+            raise ValueError("it is a TorchScript program, which isn't read: it has code")
+        place = place_of(file, entry)
+        if isinstance(place, str):
+            bad.add(name)
+            found.error((name,), f"the record {shown(name)} {place}")
         else:
-            records[name] = problem
+            records[name] = _Record(place, entry.size)
     order = records.get("byteorder")
-    if order is not None and file.read(order.begin, min(order.size, 6)) == b"big":
+    if order is not None and file.read(order.begin, min(order.size, 7)) != b"little":
         raise ValueError("it was written on a big-endian machine")
-    if "data.pkl" not in records:
-        return found
-    if records["data.pkl"].size > LARGEST:
-        raise ValueError(f"its pickle has more than {LARGEST} bytes")
     places = [Range(name, place.begin, place.begin + place.size) for name, place in records.items()]
     found.findings.extend(check_ranges(places, file.size, is_dense=False))
+    if "data.pkl" in records:
+        _read_pickle(found, records, bad)
+    elif "data.pkl" not in bad:
+        raise ValueError("its first record isn't in the folder of its data.pkl")
+    found.findings = list(limited(found.findings))
+    return found
+
+
+def _read_pickle(found: Container, records: Mapping[str, _Record], bad: AbstractSet[str]) -> None:
+    if records["data.pkl"].size > _LARGEST_PICKLE:
+        raise ValueError(f"its pickle has more than {_LARGEST_PICKLE} bytes")
     try:
-        pickled = read_pickle(file.read(*records["data.pkl"]))
-        tensors, others = named_tensors(pickled.root)
+        pickled = read_pickle(found.file.read(*records["data.pkl"]))
+        named = named_tensors(pickled)
     except PickleError as error:
         found.error(("data.pkl",), f"data.pkl: {error}")
-        return found
-    found.named = set(tensors)
-    found.has_values = bool(others - {Sparse, NoValues})
-    if Sparse in others or any("quantized" in tensor.reading for tensor in tensors.values()):
-        found.unwritable = "it has tensors that are sparse or quantized"
+        return
+    found.named = set(named.tensors)
+    found.has_values, found.unwritable = named.has_values, named.unwritable
+    hidden = f"tensors in {listed(named.hidden)} are neither checked nor written"
     if pickled.foreign:
         text = (
             f"the file names {listed(pickled.foreign)}: no tensor, storage or builtin container; "
             "nothing of it is run, and loading it may run anything"
         )
-        found.findings.append(Finding("error", pickled.foreign, text))
-    _add_tensors(found, tensors, records)
-    return found
-
-
-def _problem(file: RawFile, info: zipfile.ZipInfo) -> _Record | str:
-    if info.flag_bits & 1:
-        return "is encrypted"
-    if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-        return "is compressed, which torch's never are"
-    if info.header_offset < 0 or info.header_offset + _LOCAL_HEADER.size > file.size:
-        return "is outside of the file"
-    magic, name, extra = _LOCAL_HEADER.unpack(file.read(info.header_offset, _LOCAL_HEADER.size))
-    begin = info.header_offset + _LOCAL_HEADER.size + name + extra
-    if magic != b"PK\x03\x04" or begin + info.file_size > file.size:
-        return "is outside of the file"
-    return _Record(begin, info.file_size)
-
-
-def _add_tensors(found: Container, tensors: dict[str, Tensor], records: dict[str, _Record]) -> None:
-    for name, tensor in tensors.items():
-        record = records.get(f"data/{tensor.storage.key}")
-        itemsize = (bits_of(tensor.dtype) or 8) // 8
-        if record is None:
-            if f"data/{tensor.storage.key}" not in _told(found):
-                found.error((name,), f"the storage of {shown(name)} isn't in the file")
-            continue
-        stored = _stored(found.file, name, tensor, record, itemsize)
-        if isinstance(stored, str):
-            found.error((name,), f"{shown(name)} {stored}")
+        if named.hidden:
+            found.error(pickled.foreign, f"{text}; {hidden}")
         else:
-            found.arrays[name] = stored
+            found.findings.append(Finding("error", pickled.foreign, text))
+    elif named.hidden:
+        found.error(tuple(named.hidden), hidden)
+    _add_tensors(found, named.tensors, records, bad)
 
 
-def _told(found: Container) -> Iterator[str]:
-    """The records that an error was noted for."""
-    return (name for finding in found.findings for name in finding.names)
+def _add_tensors(
+    found: Container,
+    tensors: Mapping[str, Tensor],
+    records: Mapping[str, _Record],
+    bad: AbstractSet[str],
+) -> None:
+    for name, tensor in tensors.items():
+        key = f"data/{tensor.storage.key}"
+        record = records.get(key)
+        if record is not None:
+            stored = _stored(found.file, name, tensor, record)
+            if isinstance(stored, str):
+                found.error((name,), f"{shown(name)} {stored}")
+            else:
+                found.arrays[name] = stored
+        elif key not in bad:
+            found.error((name,), f"the storage of {shown(name)} isn't in the file")
+    for name, array in found.arrays.items():
+        if array.nbytes > found.file.size:  # it is expanded
+            found.unwritable = (
+                f"{shown(name)} has {size_text(array.nbytes)} by its shape and strides, more than "
+                "the whole file; save a clone of it"
+            )
 
 
-def _stored(
-    file: RawFile, name: str, tensor: Tensor, record: _Record, itemsize: int
-) -> Stored | str:
+def _stored(file: RawFile, name: str, tensor: Tensor, record: _Record) -> Stored | str:
     shape, strides = tensor.shape, tensor.strides
+    itemsize = (bits_of(tensor.dtype) or 8) // 8
+    if len(shape) > _MOST_AXES:
+        return f"has {len(shape)} axes, and arrays have at most {_MOST_AXES}"
+    count = math.prod(shape)
+    if count * itemsize > _MOST_BYTES:
+        return "has more elements than there can be"
     is_empty = 0 in shape
     last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
     begin = tensor.offset * itemsize
     end = begin if is_empty else begin + (last + 1) * itemsize
     if end > record.size:
         return f"needs bytes {begin} to {end} of a storage that has {record.size}"
-    count = 0 if is_empty else 1
     is_plain, expected = True, 1
     for n, step in zip(reversed(shape), reversed(strides), strict=True):
         is_plain &= n == 1 or step == expected
         expected *= n
-    for n in shape:
-        count *= n
     strides = tuple(0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
     view = View(
         *(record.begin, record.size, begin, end, itemsize, shape, strides, tensor.dtype),

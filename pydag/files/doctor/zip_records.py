@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of a zip file, where every reader must find the same ones.
+
+Readers of zip files differ: in where they begin to read, which of two records of one name they
+take, whether they ignore case. A file of which two readers may see different content is refused.
+PyTorch takes a file for a zip file by its first bytes, finds its records by the table at the end,
+ignores case, and looks in the folder of the first record.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .finding import shown
+from .raw import RawFile
+
+_LOCAL, _ENTRY, _END, _WIDE_END, _LOCATOR = (
+    b"PK\x03\x04",
+    b"PK\x01\x02",
+    b"PK\x05\x06",
+    b"PK\x06\x06",
+    b"PK\x06\x07",
+)
+_LOCAL_HEADER = struct.Struct("<4s2xH18xHH")  # mark, flags, lengths of the name and the extra part
+_ENTRY_HEADER = struct.Struct("<4s4xHH8xIIHHH8xI")
+_END_HEADER = struct.Struct("<4sHHHHIIH")
+_WIDE_END_HEADER = struct.Struct("<4sQ4xIIQQQQ")
+_LOCATOR_HEADER = struct.Struct("<4sIQI")
+_SMALL, _LARGE = 0xFFFF, 0xFFFFFFFF  # said where the number is in the wide part
+_MOST_RECORDS = 300_000
+_LARGEST_TABLE = 64 << 20  # bytes
+
+
+class ZipError(ValueError):
+    """The file isn't a zip file that all readers read alike."""
+
+
+class Entry(NamedTuple):
+    """A record, as the table says.
+
+    Attributes:
+        name: Its whole name.
+        offset: Where its own header is.
+        size: How many bytes it has.
+        problem: Why it can't be read; None: it can.
+    """
+
+    name: str
+    offset: int
+    size: int
+    problem: str | None
+
+
+class _Table(NamedTuple):
+    begin: int
+    size: int
+    records: int
+
+
+def is_zip(file: RawFile) -> bool:
+    """Whether a file ends as zip files do."""
+    return _end_of(file) is not None
+
+
+def entries(file: RawFile) -> list[Entry]:
+    """The records of a zip file.
+
+    Raises:
+        ZipError: Readers of zip files might find others.
+    """
+    if file.read(0, 4) != _LOCAL:
+        raise ZipError(
+            "it is a zip file with something before it, which torch reads instead: as a pickle"
+        )
+    table = _table_of(file)
+    if table.records > _MOST_RECORDS or table.size > _LARGEST_TABLE:
+        raise ZipError(f"it has more than {_MOST_RECORDS} records")
+    return list(_rows(file.read(table.begin, table.size), table.records))
+
+
+def check_names(names: Iterable[str], folder: str) -> None:
+    """Checks that each record has one name, in one folder.
+
+    Raises:
+        ZipError: Readers of zip files might take one record for another.
+    """
+    known: dict[str, str] = {}
+    for name in names:
+        parts = name.removesuffix("/").split("/")
+        if parts[0] != folder or (len(parts) == 1 and not name.endswith("/")):
+            raise ZipError(f"the record {shown(name)} isn't in the folder {shown(folder)}")
+        if "\\" in name or "\0" in name or not {"", ".", ".."}.isdisjoint(parts):
+            raise ZipError(f"the record {shown(name)} has a name that readers read differently")
+        other = known.setdefault(name.lower(), name)
+        if other is not name:
+            both = f"{shown(other)} and {shown(name)}"
+            raise ZipError(f"{both} are two records of one name: torch ignores case")
+
+
+def _end_of(file: RawFile) -> int | None:
+    """Where the end record begins."""
+    size = min(file.size, _END_HEADER.size + _SMALL)
+    if size < _END_HEADER.size:
+        return None
+    tail = file.read(file.size - size, size)
+    at = tail.rfind(_END, 0, size - _END_HEADER.size + 4)
+    return None if at < 0 else file.size - size + at
+
+
+def _table_of(file: RawFile) -> _Table:
+    end = _end_of(file)
+    if end is None or end != file.size - _END_HEADER.size:
+        raise ZipError("it has something behind its end")
+    _, *disks, count, size, begin, comment = _END_HEADER.unpack(file.read(end, _END_HEADER.size))
+    if (wide := end - _LOCATOR_HEADER.size) >= 0:
+        mark, _, at, _ = _LOCATOR_HEADER.unpack(file.read(wide, _LOCATOR_HEADER.size))
+        if mark == _LOCATOR:
+            end = wide - _WIDE_END_HEADER.size
+            if at != end:
+                raise ZipError("its end isn't where it is said to be")
+            mark, *_, wide_count, wide_size, wide_begin = _WIDE_END_HEADER.unpack(
+                file.read(end, _WIDE_END_HEADER.size)
+            )
+            if mark != _WIDE_END or any(
+                narrow not in (most, value)
+                for narrow, most, value in (
+                    (count, _SMALL, wide_count),
+                    (size, _LARGE, wide_size),
+                    (begin, _LARGE, wide_begin),
+                )
+            ):
+                raise ZipError("its two ends differ")
+            count, size, begin = wide_count, wide_size, wide_begin
+    if begin + size != end or comment or any(disks[:2]):
+        raise ZipError("its table of records isn't where it is said to be")
+    return _Table(begin, size, count)
+
+
+def _rows(table: bytes, count: int) -> Iterator[Entry]:
+    at = 0
+    for _ in range(count):
+        if len(table) - at < _ENTRY_HEADER.size:
+            raise ZipError("its table of records is cut short")
+        mark, flags, method, packed, size, *lengths, offset = _ENTRY_HEADER.unpack_from(table, at)
+        begin = at + _ENTRY_HEADER.size
+        name_end = begin + lengths[0]
+        at = begin + sum(lengths)
+        if mark != _ENTRY or at > len(table):
+            raise ZipError("its table of records is damaged")
+        name = table[begin:name_end].decode("utf-8", "surrogateescape")
+        extra = table[name_end : name_end + lengths[1]]
+        size, packed, offset = _wide(extra, size, packed, offset)
+        problem = None
+        if flags & 1:
+            problem = "is encrypted"
+        elif method or packed != size:
+            problem = "is compressed, which torch's never are"
+        yield Entry(name, offset, size, problem)
+    if at != len(table):
+        raise ZipError("its table has more records than it says")
+
+
+def _wide(extra: bytes, *numbers: int) -> Iterator[int]:
+    """The numbers of a record; those that need eight bytes are in its extra part."""
+    at = 0
+    part = b""
+    while at + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, at)
+        if kind == 1:
+            part = extra[at + 4 : at + 4 + size]
+            break
+        at += 4 + size
+    for number in numbers:
+        if number == _LARGE:
+            if len(part) < 8:
+                raise ZipError("its table of records is damaged")
+            yield int.from_bytes(part[:8], "little")
+            part = part[8:]
+        else:
+            yield number
+
+
+def place_of(file: RawFile, entry: Entry) -> int | str:
+    """Where the bytes of a record begin; text says why they can't be read."""
+    if entry.problem is not None:
+        return entry.problem
+    header = entry.offset + _LOCAL_HEADER.size
+    if header > file.size:
+        return "is outside of the file"
+    mark, flags, name, extra = _LOCAL_HEADER.unpack(file.read(entry.offset, _LOCAL_HEADER.size))
+    begin: int = header + name + extra
+    if mark != _LOCAL or begin + entry.size > file.size:
+        return "is outside of the file"
+    own = file.read(header, name).decode("utf-8", "surrogateescape")
+    if own != entry.name or flags & 1:
+        return f"is called {shown(own)} where its bytes are"
+    return begin
