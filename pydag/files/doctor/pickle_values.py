@@ -66,7 +66,9 @@ class _Machine:
 
     def run(self, data: bytes) -> Any:
         for name, argument in instructions(data):
-            self.spend(_INSTRUCTION)
+            self._spent += _INSTRUCTION
+            if self._spent > _MOST:
+                self.spend(0)
             step = _STEPS.get(name)
             if step is not None:
                 step(self, argument)
@@ -86,7 +88,7 @@ class _Machine:
     def spend(self, size: int) -> None:
         self._spent += size
         if self._spent > _MOST:
-            raise PickleError("the pickle holds more values than are read: they fill the memory")
+            raise PickleError("the pickle holds more values than can be read in little memory")
 
     def push(self, value: Any) -> None:
         """Pushes what is new."""
