@@ -18,7 +18,6 @@ from tied_model import DATA, assert_same, model, step, train
 
 import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop.foreign import jax_private
 
 
 def main(port: str, number: int) -> None:
@@ -46,81 +45,12 @@ def main(port: str, number: int) -> None:
     assert_same(trained, alone)
 
     same_everywhere(number)
-    same_programs(number, put, data)
     saved(number, placed, data)
     structure = pydag.dag_structure(trained[0])
     assert structure == pydag.dag_structure(model())
     weight = np.asarray(trained[0]["encoder"]["w"])
     print(hash(structure), repr(structure), weight.tobytes().hex())
     untyped.distributed.shutdown()
-
-
-def same_programs(number: int, put: Any, divided: Any) -> None:
-    """Where the processes compile different programs, the later one raises; uses by name are fine.
-
-    Nothing is run on both processes here, so nothing can wait.
-    """
-    order = ["b", "a", "c"] if number else ["c", "a", "b"]
-    traces: list[str] = []
-
-    @jaxinterop.jit
-    def by_name(tree: Any) -> Any:
-        traces.append("by_name")
-        return tree["a"] + tree["b"] * tree["c"]
-
-    tree = {name: put(np.full(4, ord(name), "float32")) for name in order}
-    for _ in range(2):
-        by_name(tree)
-    assert traces == ["by_name"]
-
-    def in_order(tree: Any, *, how: str = "") -> Any:
-        total = 0.0
-        for i, x in enumerate(tree.values()):
-            total = total + (i + len(how)) * x
-        return total
-
-    w = put(np.ones(2, "float32"))
-    twin = put(np.ones(2, "float32")) if number else w
-    compiled = jaxinterop.jit(in_order, static_argnames="how")
-    constant = jaxinterop.jit(lambda x: x * (2.0 + number))
-    cases: list[tuple[Any, list[str]]] = [
-        (lambda: compiled(tree), ["in_order at ", "order", "['b', 'a', 'c']", "['c', 'a', 'b']"]),
-        (lambda: compiled({"a": w}, how="x" * (1 + number)), ["'how'", "str 'xx'", "str 'x'"]),
-        (lambda: compiled({"a": w, "b": twin}), ["args[0]['b']", "shared object"]),
-        (lambda: constant(divided), ["arguments are alike", "closes over"]),
-    ]
-    for i, (call, words) in enumerate(cases):
-        turn(f"case {i}", number == 0, call)
-        said = ""
-        if number == 1:
-            try:
-                call()
-            except RuntimeError as error:
-                said = str(error)
-            assert [word for word in words if word not in said] == [], said
-        wait(f"case {i} is over")
-
-    def seen(x: Any) -> Any:
-        jax.debug.callback(lambda _: None, x.sum())  # the program has the address of a function
-        return x
-
-    jaxinterop.jit(seen)(divided)
-    wait("callbacks")
-    local = constant(np.ones(2, "float32"))  # an array of this process alone
-    assert local.tolist() == [2.0 + number] * 2
-
-
-def turn(name: str, is_first: bool, call: Any) -> None:
-    """One process calls, and the other waits until it has."""
-    if is_first:
-        call()
-    wait(name)
-
-
-def wait(name: str) -> None:
-    """Waits for the other process."""
-    client: Any = jax_private.coordination_client()
-    client.wait_at_barrier(name.replace(" ", "_"), 60_000)
 
 
 def saved(number: int, whole: Any, divided: Any) -> None:

@@ -5,7 +5,6 @@
 first seen, so that a call does no work per leaf outside of the core.
 """
 
-import contextlib
 import copyreg
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -48,7 +47,6 @@ from .flat_functions import FlatFunctions
 from .key import MOST, Key, Keys
 from .leaf_groups import LeafGroups
 from .ref_contents import RefContents, Refs
-from .several_processes import TraceBeginsError, traces_allowed
 from .shardings import Shardings
 from .static_arguments import KeywordOrder, StaticArguments
 
@@ -110,18 +108,7 @@ class CompiledFunction:
         """Calls the compiled function."""
         if self.functions.unties.is_set:
             note_untie()
-        with contextlib.suppress(TraceBeginsError):
-            return self.with_traced_call(TracedCall.run, args, kwargs)
-        # Outside of the handler, so that an error doesn't show that one, too.
-        with traces_allowed():
-            return self.with_traced_call(self._compare_and_run, args, kwargs)
-
-    def _compare_and_run(self, traced_call: TracedCall) -> Any:
-        from .compared_programs import compare_programs  # one process compares nothing
-
-        given = self.shardings.given_in, self.shardings.given_out
-        compare_programs(traced_call, self.source, given)
-        return traced_call.run()
+        return self.with_traced_call(TracedCall.run, args, kwargs)
 
     @jax_private.shortens_tracebacks
     def with_traced_call(self, use: Callable[[TracedCall], R], args: Args, kwargs: Kwargs) -> R:
@@ -168,8 +155,7 @@ class CompiledFunction:
         if isinstance(error, WritesMoreError):
             self.add_written(error)
             return self.run(args, kwargs)
-        is_untold = isinstance(error, TypeError) and self._has_untold(args, kwargs)
-        if is_untold or isinstance(error, TraceBeginsError):
+        if isinstance(error, TypeError) and self._has_untold(args, kwargs):
             return self.run(args, kwargs)
         if isinstance(error, DELETED):
             self.blame(error, args, kwargs)

@@ -32,7 +32,6 @@ from .extra_results import run_with_contents
 from .flat_arguments import FlatArguments
 from .flat_names import FlatNames, SpreadNames
 from .key import Key, unwrapped
-from .several_processes import check_trace
 from .shardings import Shardings
 
 
@@ -102,7 +101,6 @@ class FlatFunctions:
         unties, writes = self.unties, self.writes = _core.flag(), WrittenLeaves()
 
         def flat(call_key: CallKey, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
-            check_trace()
             key: Key = call_key.value
             leaves = key.join(donated, kept)
             given = GivenTree(key.untraced, leaves, CALL)

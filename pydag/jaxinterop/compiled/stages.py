@@ -16,7 +16,6 @@ from pydag.typing import Leaf
 from .call_shape import CallShape
 from .compiled_function import CompiledFunction
 from .extra_results import TracedCall
-from .several_processes import traces_allowed
 
 
 class Stage:
@@ -38,8 +37,7 @@ class Stage:
         def traced_as(traced_call: TracedCall) -> "Stage":
             return cls(traced_call.trace(), compiled, CallShape(traced_call))
 
-        with traces_allowed():
-            return compiled.with_traced_call(traced_as, args, kwargs)
+        return compiled.with_traced_call(traced_as, args, kwargs)
 
     def of_held(self, content: Any) -> "Stage":
         """This, of a function that holds something, which isn't given when it is called."""

@@ -218,22 +218,6 @@ def coordination_client() -> Any:
     return client
 
 
-def num_processes() -> int:
-    """How many processes leave messages for one another; starts no backend of JAX's."""
-    if getattr(_processes, "client", None) is None:
-        return 1
-    return int(getattr(_processes, "num_processes", None) or 1)
-
-
-def mesh_of_context() -> list[Any]:
-    """The mesh that `jax.set_mesh` has set, if any."""
-    try:
-        mesh = jax.sharding.get_mesh()
-    except (AttributeError, ValueError):  # an older JAX; within a function that is traced
-        return []
-    return [] if mesh.empty else [mesh]
-
-
 PRIVATE_PARAMETERS = "_private_parameters"
 """The option of `lower` that `jax.export` alone gives."""
 

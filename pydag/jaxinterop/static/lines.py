@@ -18,7 +18,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 Line = list[str]
 """A path, and what stands there."""
-ORDERS = "the order of dicts and attributes"
+_ORDERS = "the order of dicts and attributes"
 """What stands for a path in the last line."""
 
 
@@ -36,7 +36,7 @@ def lines_of(leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots) -> list[Line
         step = step_text(record) if position else ""
         lines.append([position_text(listing, position, roots), f"{step}: {text}"])
     orders = _ADDRESS.sub("", repr(_core.spec_key(spec)))
-    return [*lines, [ORDERS, orders]]
+    return [*lines, [_ORDERS, orders]]
 
 
 def _node(record: Record) -> str:
