@@ -91,7 +91,7 @@ class CompiledFunction:
         return finish(returned, call, lambda packed: unpack(packed, everything))
 
     def recover(self, error: Exception, args: Args, kwargs: Kwargs) -> Any:
-        """The result of a call that the core made and that raised; NotImplemented if none can be."""
+        """The result of a call of the core's that raised; NotImplemented if none can be."""
         return self.run(args, kwargs) if type(error) is contents.WritesMoreError else NotImplemented
 
     def _write_more(self, program: Program, error: contents.WritesMoreError) -> None:

@@ -64,11 +64,11 @@ def jit(
         return functools.partial(jit, **given)
     check_holds_no_model(fun, namespace)
     options = Options(namespace, identity, static)
-    chosen = dict(
-        static=Chosen.of(fun, static_argnums, static_argnames),
-        donated=Chosen.of(fun, donate_argnums, donate_argnames),
-        updated=updated_arguments(fun, update_argnums, update_argnames),
-    )
+    chosen = {
+        "static": Chosen.of(fun, static_argnums, static_argnames),
+        "donated": Chosen.of(fun, donate_argnums, donate_argnames),
+        "updated": updated_arguments(fun, update_argnums, update_argnames),
+    }
     _check_apart(chosen["static"], chosen["updated"])
     # JAX checks its own options, and the numbers of arguments.
     jax.jit(
@@ -96,7 +96,7 @@ def jit(
 
 
 def updated_arguments(fun: Any, numbers: Any, names: Any) -> Chosen:
-    """The arguments that `update_argnums` and `update_argnames` name, checked as donated ones are."""
+    """The arguments that `update_argnums` and `update_argnames` name, checked by JAX."""
     if numbers is None and names is None:
         return NOTHING
     chosen = Chosen.of(fun, numbers, names)

@@ -159,7 +159,7 @@ class Program:
         return returned
 
     def plan(self, leaves: Sequence[Leaf]) -> Any:
-        """How the core makes calls of this content with leaves of these classes; None if it can't."""
+        """How the core makes calls with leaves of these classes; None if it can't."""
         content = self.content
         everything = content.all_leaves(leaves)
         if self._closes_over_refs or not all(map(is_settled, content.values)):

@@ -173,7 +173,7 @@ def _check(value: Leaf, place: Callable[[], str], is_selected: bool, is_result: 
         where = place()
         raise TypeError(
             f"{where} is {short_repr(value)}, and leads to an array that is being traced: "
-            f"{short_repr(tracer)}\n  That array is gone when the function has returned. Return the "
+            f"{short_repr(tracer)}\n  That array is gone when the function returned. Return the "
             "array itself, or a jax.tree_util.Partial of it, which JAX opens."
         )
     if not is_selected:

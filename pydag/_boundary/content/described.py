@@ -14,7 +14,7 @@ from .paths import Roots
 
 
 def described(tree: Dag, options: Options, roots: Roots) -> Dag:
-    """The tree with a `jax.ShapeDtypeStruct` for each leaf that describes an array in another way."""
+    """The tree with a `jax.ShapeDtypeStruct` for each leaf that describes an array otherwise."""
     leaves, spec = options.flatten(tree, roots)
     found = list(map(_description, leaves))
     is_same = all(new is old for new, old in zip(found, leaves, strict=True))

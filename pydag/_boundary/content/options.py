@@ -54,8 +54,8 @@ class Options(NamedTuple):
         if must_match and leaves and not found:
             raise ValueError(
                 f"static= selects none of {len(leaves)} leaves: {short_repr(self.static)}\n"
-                "  A predicate is asked about each leaf; a class is that of leaves, or of what holds "
-                "them. Leave it out where nothing is static."
+                "  A predicate is asked about each leaf; a class is that of leaves, or of what "
+                "holds them. Leave it out where nothing is static."
             )
         return found
 

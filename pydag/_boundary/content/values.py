@@ -164,7 +164,7 @@ _MOST_OBJECTS = 10_000  # are looked through: a function may close over a whole 
 
 
 def tracer_in(leaf: Any) -> Any:
-    """A tracer to which a static leaf of a result leads, and which is gone after the trace; or None.
+    """A tracer to which a static leaf leads, which is gone after the trace; None if there is none.
 
     Looked for in what functions close over, in the parts of partials, methods and containers, and
     in attributes.

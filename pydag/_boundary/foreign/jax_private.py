@@ -2,7 +2,7 @@
 """What pydag uses of JAX that JAX doesn't promise to keep, looked up here at import."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -36,7 +36,8 @@ hide_frames_of: Callable[[str], None] = _of_jax("jax._src.source_info_util", "re
 hide_in_tracebacks: Callable[[str], None] = _of_jax("jax._src.traceback_util", "register_exclusion")
 """Says that JAX leaves out such frames where it shortens a traceback."""
 
-shortens_tracebacks: Callable[[Any], Any] = _of_jax("jax._src.traceback_util", "api_boundary")
+F = TypeVar("F", bound=Callable[..., Any])
+shortens_tracebacks: Callable[[F], F] = _of_jax("jax._src.traceback_util", "api_boundary")
 """A function below which tracebacks are shortened, as those of JAX's own functions are."""
 
 _contexts: Any = _of_jax("jax._src.core", "trace_ctx")

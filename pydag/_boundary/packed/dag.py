@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Dag(Generic[T]):
-    """A pytree of JAX whose leaves are the distinct leaves of a DAG, and whose aux_data is the rest.
+    """A pytree of JAX whose leaves are the distinct leaves of a DAG; its aux_data is the rest.
 
     It is a view: when somebody who was given `.tree` has changed it, the next flatten sees the
     change. The tree of a Dag that JAX made is built when it is first asked for.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One treatment for each traced leaf, read from a tree prefix: one object gets one, at every path."""
+"""One treatment for each object, at every path, read from a tree prefix."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

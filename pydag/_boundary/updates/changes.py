@@ -37,7 +37,7 @@ class Given(NamedTuple):
 
     @classmethod
     def of(cls, tree: Dag, options: Options, roots: Roots) -> "Given":
-        """The tree as it is now: what a class makes of its children when it is built is no change."""
+        """The tree as it is now: what a class does when it is built is no change."""
         return cls(tree, *options.flatten(tree, roots), options, roots)
 
     def changes(self) -> list[Change]:

@@ -153,8 +153,8 @@ class UpdatedArguments:
         for number, leaf in written.items():
             if number in theirs and id(leaf) not in kept:
                 raise SharingError(
-                    f"the function cuts a tie: {self._place(number)}, which is updated, is an object "
-                    "of an argument that isn't updated, too\n"
+                    f"the function cuts a tie: {self._place(number)}, which is updated, is an "
+                    "object of an argument that isn't updated, too\n"
                     "  Update both arguments, or give one of them a copy: pj.tree.copy(...)."
                 )
             if number not in theirs and id(leaf) in kept and not jax_private.is_ref(leaf):

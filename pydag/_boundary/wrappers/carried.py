@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees that a loop carries or takes apart: their arrays go through JAX, their refs stay outside."""
+"""Trees that a loop carries or takes apart: their arrays go through JAX, refs stay outside."""
 
 import types
 from collections.abc import Callable, Hashable, Iterable, Sequence

@@ -92,7 +92,8 @@ class Differentiated:
                 else ("there is nothing that has a derivative")
             )
             raise TypeError(
-                f"{selects} in {', '.join(self._roots)}: there are {', '.join(kinds) or 'no arrays'}"
+                f"{selects} in {', '.join(self._roots)}: there are "
+                f"{', '.join(kinds) or 'no arrays'}"
                 ", and real or complex numbers are needed"
             )
         return found
@@ -102,8 +103,7 @@ class Differentiated:
         leaves = content.all_leaves(self._leaves)
         if is_prefix(wrt, namespace) and self._is_one and not isinstance(wrt, bool | np.bool_):
             wrt = (wrt,)
-        flags = select(wrt, content.spec, leaves, namespace, depth=1, must_match=True)
-        return flags
+        return select(wrt, content.spec, leaves, namespace, depth=1, must_match=True)
 
     def _check_arrays(self, found: frozenset[int]) -> None:
         """Checks that an argument that is an array itself has a derivative.

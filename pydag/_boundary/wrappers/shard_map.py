@@ -24,6 +24,9 @@ from pydag.typing import Identity
 _INFER: Any = inspect.signature(jax.shard_map).parameters["in_specs"].default
 
 
+_NOTHING: Any = PartitionSpec()  # type: ignore[no-untyped-call]  # JAX's class has no types
+
+
 def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
@@ -62,7 +65,7 @@ def shard_map(
     if not callable(f):
         raise TypeError(f"shard_map expects a function, got {short_repr(f)}")
     options, source = Options(namespace, identity), Source(f)
-    outputs = Outputs(_OUT, out_specs, PartitionSpec(), options)
+    outputs = Outputs(_OUT, out_specs, _NOTHING, options)
 
     @wraps(f)
     @jax_private.shortens_tracebacks
