@@ -2,6 +2,11 @@
 """JAX with DAGs."""
 
 from .compiled.jit import jit as jit
+from .derived.derived import Derived as Derived
+from .derived.derived import NotResolvedError as NotResolvedError
+from .derived.derived import derive_from as derive_from
+from .derived.resolve import resolve_arguments as resolve_arguments
+from .derived.resolve import resolved as resolved
 from .notices.lost_tie import LostTieWarning as LostTieWarning
 from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
 from .packed.dag import Dag as Dag

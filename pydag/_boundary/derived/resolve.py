@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolving derived leaves: in a tree, in the arguments of a function, in a method's `self`."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import pydag._core as _core
+from pydag._boundary.content.content import PLAIN
+from pydag._boundary.content.paths import Roots
+from pydag._boundary.foreign.jax_private import is_ref
+from pydag._boundary.packed.dag import Dag
+from pydag._boundary.updates.changes import Given
+from pydag.registry.weak_table import WeakTable
+from pydag.structure.text import short_repr
+
+from .derived import Derived
+
+T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _value(derived: Derived) -> Any:
+    sources = [x[...] if is_ref(x) else x for x in derived.sources]
+    try:
+        value = derived.f(*sources, **dict(derived._kwargs))
+    except Exception as error:
+        error.add_note(f"  while a derived leaf was computed: {derived!r}")
+        raise
+    return resolved(value) if type(value) is Derived else value
+
+
+def _unwrapped(node: Any) -> Any:
+    return node.unwrap()
+
+
+Rules = dict[type, Callable[[Any], Any]]
+
+_OURS: Rules = {Derived: _value}
+
+
+def _rules() -> Rules:
+    """What each class of nodes is replaced by."""
+    base = getattr(sys.modules.get("paramax"), "AbstractUnwrappable", None)
+    return {**_OURS, base: _unwrapped} if isinstance(base, type) else _OURS
+
+
+def resolved(tree: T, *, namespace: str = "") -> T:
+    """The tree with each derived leaf replaced by its value.
+
+    Innermost ones come first. Each is computed once, and its one value stands wherever it stood, so
+    what is computed is shared, too. An object that leads to no derived leaf stays the very object;
+    the others are new ones, so what is changed in them isn't changed in the model. In a transformed
+    function it is traced with the rest.
+
+    Where paramax is imported, its `AbstractUnwrappable`s are unwrapped as well.
+
+    Args:
+        tree: The DAG, or a `Dag` of one.
+
+    >>> w = jnp.ones((4, 3))
+    >>> model = {"embed": w, "out": Derived(jnp.transpose, w)}
+    >>> plain = resolved(model)
+    >>> plain["out"].shape, plain["embed"] is w
+    ((3, 4), True)
+    """
+    found: T
+    if isinstance(tree, Dag):
+        found = _resolved_dag(tree)
+    else:
+        found = _core.rewrite(_rules(), tree, namespace=namespace)
+    return found
+
+
+def _resolved_dag(dag: Any) -> Any:
+    options = dag._options
+    tree = resolved(dag.tree, namespace=options.namespace)
+    return dag if tree is dag.tree else Dag(tree, **options._asdict())
+
+
+def resolve_arguments(f: Callable[P, R]) -> Callable[P, R]:
+    """A function that calls `f` with its arguments resolved. Also a decorator, also of a method.
+
+    An object that leads to a derived leaf is a copy inside of `f`, which must not be changed;
+    others are the caller's. Where `f` returns a copy, the caller's object is returned.
+
+    Args:
+        f: The function, such as a loss.
+
+    Raises:
+        TypeError: `f` is a generator or a coroutine; when called: it changed a copy.
+
+    >>> w = jnp.ones((4, 3))
+    >>> model = {"embed": w, "out": Derived(jnp.transpose, w)}
+    >>> @resolve_arguments
+    ... def loss(model):
+    ...     return (model["embed"] @ model["out"]).sum()
+    >>> gradient = pydag.jaxinterop.grad(loss)(model)
+    >>> gradient["out"].sources[0] is gradient["embed"], float(gradient["embed"][0, 0])
+    (True, 8.0)
+    """
+    _check_runs_at_once(f)
+
+    @functools.wraps(f)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = args, kwargs
+        own = resolved(given)
+        if own is given:
+            return f(*args, **kwargs)
+        copies = _Copies(given, own, ("args", "kwargs"))
+        return copies.finish(f(*own[0], **own[1]))
+
+    return call
+
+
+def _check_runs_at_once(f: Callable[..., Any]) -> None:
+    if (
+        inspect.isgeneratorfunction(f)
+        or inspect.iscoroutinefunction(f)
+        or (inspect.isasyncgenfunction(f))
+    ):
+        raise TypeError(
+            f"{short_repr(f)} is a generator or a coroutine, which runs when its arguments are no "
+            "longer resolved\n  Write model = pj.resolved(model) inside of it."
+        )
+
+
+def resolve_self(method: Callable[..., R]) -> Callable[..., R]:
+    """A method that is called with `self` resolved, as `resolve_arguments` does it."""
+    _check_runs_at_once(method)
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> R:
+        own = resolved(self)
+        if own is self:
+            return method(self, *args, **kwargs)
+        return _Copies(self, own, "self").finish(method(own, *args, **kwargs))
+
+    _resolving.set(call, True)
+    return call
+
+
+_resolving: WeakTable[bool] = WeakTable()
+
+
+def resolve_methods(cls: type) -> None:
+    """Lets the public methods of a class, `__call__` among them, resolve `self`.
+
+    They are the callable attributes that have no underscore in front, and are bound to instances:
+    inherited ones, too, but not class methods, static methods and properties.
+    """
+    for base in reversed(cls.__mro__[:-1]):
+        for name, found in list(vars(base).items()):
+            is_public = not name.startswith("_") or name == "__call__"
+            if is_public and inspect.getattr_static(cls, name) is found and _is_method(found):
+                setattr(cls, name, resolve_self(found))
+
+
+def _is_method(found: Any) -> bool:
+    is_bound = callable(found) and hasattr(type(found), "__get__")
+    is_other = isinstance(found, staticmethod | classmethod | type)
+    return is_bound and not is_other and not _resolving.get(found, False)
+
+
+class _Copies:
+    """The resolved copies that a function is given in the place of the caller's objects.
+
+    Args:
+        original: The caller's tree.
+        copy: The same tree, resolved.
+        roots: What errors call it.
+    """
+
+    def __init__(self, original: Any, copy: Any, roots: Roots) -> None:
+        self._given = Given.of(copy, PLAIN, roots)
+        self._originals: dict[int, Any] = {}
+        self._copies: list[Any] = []  # owns what the ids above are of
+        pending = [(original, copy)]
+        while pending:
+            a, b = pending.pop()
+            if a is b or type(a) is not type(b) or id(b) in self._originals:
+                continue
+            if _core.is_leaf(a) or type(a) is Derived:
+                continue
+            if not isinstance(a, tuple):
+                self._originals[id(b)] = a
+                self._copies.append(b)
+            pending += zip(_core.open_one_level(a)[0], _core.open_one_level(b)[0], strict=False)
+
+    def finish(self, result: R) -> R:
+        """The result with originals for copies.
+
+        Raises:
+            TypeError: A copy was changed.
+        """
+        for change in self._given.changes():
+            holder = next((h for h in reversed(change.holders) if not isinstance(h, tuple)), None)
+            if id(holder) in self._originals:
+                raise TypeError(
+                    f"{change.text} was changed in a resolved copy, and the change would be lost\n"
+                    "  Resolve inside of the function, where the derived leaves are used: "
+                    "pj.resolved(model); or change the model itself, outside."
+                )
+        originals = self._originals
+        found: R = _core.rewrite(
+            lambda node: originals.get(id(node), node),
+            result,
+            is_leaf=lambda node: id(node) in originals,
+        )
+        return found
