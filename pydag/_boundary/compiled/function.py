@@ -13,6 +13,7 @@ from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL
 from pydag._boundary.content.values import is_settled
 from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.difference import explain_miss
 from pydag._boundary.notices.numbers import ChangingNumbers
 from pydag._boundary.notices.source import Source
 from pydag._boundary.packed.packed import unpack
@@ -26,6 +27,7 @@ from pydag.typing import Dag, Leaf
 
 from .program import Program, Recipe
 
+_COMPARED = 8  # earlier calls, where a miss is explained
 _MOST = 4096  # programs that are remembered; they are easily made again
 
 IN_SHARDINGS = Question("in_shardings", lambda s: f"placed by {s}", is_sharding)
@@ -106,6 +108,8 @@ class CompiledFunction:
         program = self._programs.get(key)
         if program is None:
             self._numbers.add(content)
+            known = [p.content for p in list(self._programs.values())[-_COMPARED:]]
+            explain_miss(self.source, content, known)
             donated, shardings = self._donated_leaves(call, content, leaves), None
             if self._in_shardings is not None:
                 shardings = self._shardings(call, content)

@@ -11,9 +11,9 @@ from typing import Any
 import jax
 
 import pydag._core as _core
-from pydag._boundary.content.content import Content
 from pydag._boundary.content.described import described
 from pydag._boundary.content.paths import CALL
+from pydag._boundary.notices.difference import difference
 from pydag._boundary.packed.packed import unpack
 from pydag._boundary.refs import contents
 from pydag._boundary.updates.update import finish
@@ -70,7 +70,7 @@ class Stage:
         if program.content != content or program.refs != self._program.refs:
             raise TypeError(
                 "this was compiled for other arguments\n"
-                f"{_difference(content, program.content)}\n  Compile for these arguments, too."
+                f"{difference(content, program.content)}\n  Compile for these arguments, too."
             )
         returned = self._stage(*self._program.arguments(leaves))
         if self._program.refs:
@@ -78,12 +78,6 @@ class Stage:
             contents.write(leaves, self._program.written, new)
         everything = content.all_leaves(leaves)
         return finish(returned, call, lambda packed: unpack(packed, everything))
-
-
-def _difference(compiled: Content, given: Content) -> str:
-    if compiled.key != given.key:
-        return _core.explain(compiled.spec, given.spec, True, CALL)
-    return f"  compiled for: {compiled!r}\n  given: {given!r}"
 
 
 def _shape(leaf: Any) -> Any:

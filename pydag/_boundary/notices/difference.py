@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a function is traced again: where its arguments differ from those of earlier calls."""
+
+import logging
+from collections.abc import Sequence
+
+import jax
+
+import pydag._core as _core
+from pydag._boundary.content.content import Content
+from pydag._boundary.content.paths import CALL, path_texts
+from pydag._boundary.content.values import comparable
+from pydag.structure.text import short_repr
+
+from .source import Source
+
+_logger = logging.getLogger("pydag.jaxinterop")
+
+
+def difference(first: Content, second: Content) -> str:
+    """Where the arguments of two calls differ in more than arrays, with both sides."""
+    if first.key != second.key or first.positions != second.positions:
+        found = _core.explain(first.spec, second.spec, True, CALL)
+        return found or f"  first:  {first!r}\n  second: {second!r}"
+    texts = path_texts(first.spec, CALL)
+    lines = [
+        f"{texts[i]}\n  first:  {short_repr(a)}\n  second: {short_repr(b)}"
+        for i, a, b in zip(first.positions, first.values, second.values, strict=True)
+        if comparable(a) != comparable(b)
+    ]
+    return "\n".join(lines)
+
+
+def explain_miss(source: Source, content: Content, known: Sequence[Content]) -> None:
+    """Logs what differs from the nearest earlier call, where JAX explains its cache misses."""
+    if not known or not jax.config.jax_explain_cache_misses:
+        return
+    shown = min((difference(before, content) for before in known), key=len)
+    _logger.warning("%s is traced again: its arguments differ\n%s", source.text, shown)
