@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch_models import LANGUAGE, Language, Repeated, Translator
 
-from pydag.integrations.torch import fsdp_groups, keeping_ties, same_ties, ties
+from pydag.integrations.torch import fsdp_groups, keeping_ties, tie_changes, ties
 
 
 def test_modules_that_share_a_parameter() -> None:
@@ -129,7 +129,7 @@ def test_fully_shard_keeps_the_ties(make: Any, names: list[str]) -> None:
     parameters = tied_parameters(model)
     shard(model, names, fsdp_groups(model, names))
     assert tied_parameters(model) == parameters
-    assert same_ties(model, make()) == same_ties(model.state_dict(), make()) == ""
+    assert tie_changes(model, make()) == tie_changes(model.state_dict(), make()) == ""
     assert type(next(model.parameters())).__name__ == "DTensor"
 
 
@@ -143,12 +143,12 @@ def tied_parameters(model: Any) -> Any:
 
 @pytest.mark.usefixtures("group")
 def test_fully_shard_one_by_one_cuts_them() -> None:
-    """Without the groups the tie is cut, which `same_ties` tells."""
+    """Without the groups the tie is cut, which `tie_changes` tells."""
     model = Language()
     before = ties(model)
     shard(model, ["embed", "block", "head"], ())
     assert tied_parameters(model) == set()
-    assert same_ties(before, model).startswith("head.weight was embed.weight, and is now")
+    assert tie_changes(before, model).startswith("head.weight was embed.weight, and is now")
 
 
 @pytest.mark.usefixtures("group")

@@ -2,7 +2,9 @@
 """`keeping_ties`: what a block cuts is tied again at its end, or an error comes."""
 
 import copy
+import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +13,14 @@ from torch import nn
 from torch_models import LANGUAGE, MODELS, Language, Recurrent, Repeated, Translator, bytes_of, cut
 
 from pydag import SharingError
-from pydag.integrations.torch import keeping_ties, ties
+from pydag.integrations.torch import (
+    LostTieWarning,
+    keeping_ties,
+    module_tree,
+    tie_again,
+    tie_changes,
+    ties,
+)
 
 models = pytest.mark.parametrize(("make", "tied"), MODELS)
 
@@ -42,6 +51,88 @@ def test_one_memory_is_not_yet_one_parameter() -> None:
         assert model.head.weight is not model.embed.weight
     assert model.head.weight is model.embed.weight
     assert len(list(model.parameters())) == 3
+
+
+def as_module(model: Any) -> Any:
+    return model
+
+
+@pytest.mark.parametrize(
+    "form",
+    [as_module, ties, module_tree, nn.Module.state_dict, lambda m: json.loads(json.dumps(ties(m)))],
+)
+@models
+def test_a_module_that_is_cut_already(make: Any, tied: Any, form: Any) -> None:
+    """It is tied as another one is, whatever is given of that."""
+    model = make()
+    before = dict(model.named_parameters(remove_duplicate=False))
+    firsts = [before[group[0]] for group in tied if group[0] in before]
+    tie_again(model, form(make()))
+    values = bytes_of(model)
+    assert [before[group[0]] for group in tied if group[0] in before] == firsts
+    for cut_it in (cut, lambda model: model.load_state_dict(make_values(model), assign=True)):
+        cut_it(model)
+        tie_again(model, form(make()))
+        assert tie_changes(make(), model) == ""
+        assert bytes_of(model) == values
+
+
+def make_values(module: Any) -> dict[str, Any]:
+    """Tied as the module is."""
+    values: dict[str, Any] = copy.deepcopy(module).state_dict()
+    return values
+
+
+def test_a_wrapped_module_that_is_cut() -> None:
+    """Names are compared without the prefix that one side has."""
+    for wrap in (nn.DataParallel, torch.compile, lambda m: nn.ModuleDict({"student": m})):
+        model = Language()
+        cut(model)
+        tie_again(wrap(model), LANGUAGE)
+        assert model.head.weight is model.embed.weight
+        tie_again(model, wrap(Language()))
+
+
+def test_what_cannot_be_tied_again() -> None:
+    """The rules are those of `keeping_ties`: values that differ, names that are gone."""
+    model = Language(tied=False)
+    kept = bytes_of(model)
+    with pytest.raises(SharingError, match=r"embed\.weight and head\.weight were one tensor"):
+        tie_again(model, Language())
+    with pytest.raises(SharingError, match=r"head\.bias is gone"):
+        tie_again(model, [["block.bias", "head.bias"]])
+    with pytest.raises(ValueError, match="on_conflict is"):
+        tie_again(model, Language(), on_conflict="last")  # type: ignore[arg-type]  # another word
+    with pytest.raises(TypeError, match="got an object of <class 'int'>"):
+        tie_again(model, 3)
+    assert bytes_of(model) == kept
+    first = model.embed.weight
+    tie_again(model, [["embed.weight", "head.weight"], ["block.bias", "gone"]], on_conflict="first")
+    assert model.head.weight is model.embed.weight is first
+
+
+def test_a_model_that_is_visibly_cut() -> None:
+    """`keeping_ties` warns, and names the cure; it goes on as ever."""
+    model = Language()
+    model.load_state_dict(Language().state_dict(), assign=True)
+    over_one_memory = "embed.weight and head.weight are parameters over one memory"
+    with pytest.warns(LostTieWarning, match=over_one_memory) as caught, keeping_ties(model) as kept:
+        assert kept == LANGUAGE
+    assert "tie_again(model, before)" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    for keys in ({"head.weight": "embed.weight"}, ["head.weight"]):
+        model = Language(tied=False)
+        model._tied_weights_keys = keys
+        said = r"_tied_weights_keys says that head\.weight is .*: a tensor of its own"
+        with pytest.warns(LostTieWarning, match=said), keeping_ties(model):
+            pass
+        model.config = SimpleNamespace(tie_word_embeddings=False)
+        with keeping_ties(model):
+            pass
+    model = Language()
+    model._tied_weights_keys = {"head.weight": "embed.weight", "block.gone": "block.weight"}
+    with keeping_ties(model):
+        pass
 
 
 @models

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 from torch_models import LANGUAGE, MODELS, REPEATED, Language, Repeated, cut
 
-from pydag.integrations.torch import ties
+import pydag
+from pydag.integrations.torch import module_tree, ties
 
 models = pytest.mark.parametrize(("make", "tied"), MODELS)
 
@@ -50,6 +51,18 @@ def test_a_saved_answer() -> None:
     assert ties(LANGUAGE) == LANGUAGE
     assert ties(json.loads(json.dumps(REPEATED))) == REPEATED
     assert ties(()) == ties([]) == ()
+
+
+@models
+def test_a_tree(make: Any, tied: object) -> None:
+    """The tree of a module has its ties, and so has what `dag_map` makes of such trees."""
+    trees = [module_tree(make()) for _ in range(3)]
+    stacked = pydag.dag_map(lambda *tensors: torch.stack(tensors).detach(), *trees)
+    counts = pydag.dag_map(lambda tensor: np.ones(tensor.shape), trees[0])
+    for tree in (trees[0], stacked, counts):
+        assert as_sets(ties(tree)) == as_sets(tied)
+    first, second = pydag.dag_partition(lambda tensor: tensor.ndim == 2, trees[0])
+    assert as_sets(ties(first)) | as_sets(ties(second)) == as_sets(tied)
 
 
 def test_arrays_of_numpy_in_a_state_dict() -> None:
@@ -131,6 +144,8 @@ def test_what_is_no_module() -> None:
             ties(wrong)
     with pytest.raises(TypeError, match="give its item 'model'"):
         ties({"step": 3, "model": model.state_dict()})
+    with pytest.raises(TypeError, match=r"Read the file first: pydag\.files\.load\(path\)"):
+        ties("model.safetensors")
     with pytest.raises(TypeError, match="give its item 'net'"):
         ties({"net": model})
 

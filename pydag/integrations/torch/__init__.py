@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch: which parameters of a module are one, what cuts that, and modules as DAGs.
 
-* To see: `ties`, `same_ties`.
-* To keep: `keeping_ties`, `fsdp_groups`, `tied_weights_keys`, `check_tied_weights_keys`.
+* To see: `ties`, `tie_changes`.
+* To keep: `keeping_ties`, `tie_again`, `fsdp_groups`, `tied_weights_keys`,
+  `check_tied_weights_keys`.
 * To compute: `module_tree`, `load_module_tree`, `dag_ravel`.
 """
 
@@ -13,18 +14,21 @@ except ImportError as error:
         f"pydag.integrations.torch needs PyTorch: pip install torch ({error})"
     ) from error
 
+from .changes import tie_changes as tie_changes
 from .declared import check_tied_weights_keys as check_tied_weights_keys
 from .declared import tied_weights_keys as tied_weights_keys
 from .fsdp import fsdp_groups as fsdp_groups
+from .keep import LostTieWarning as LostTieWarning
 from .keep import keeping_ties as keeping_ties
+from .keep import tie_again as tie_again
 from .load_tree import load_module_tree as load_module_tree
 from .ravel import TensorTree as TensorTree
 from .ravel import dag_ravel as dag_ravel
-from .same import same_ties as same_ties
 from .tied_names import ties as ties
 from .tree import module_tree as module_tree
 
 __all__ = [
+    "LostTieWarning",
     "TensorTree",
     "check_tied_weights_keys",
     "dag_ravel",
@@ -32,7 +36,8 @@ __all__ = [
     "keeping_ties",
     "load_module_tree",
     "module_tree",
-    "same_ties",
+    "tie_again",
+    "tie_changes",
     "tied_weights_keys",
     "ties",
 ]

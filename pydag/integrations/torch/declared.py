@@ -45,6 +45,13 @@ def check_tied_weights_keys(model: Any) -> str:
     return "\n".join(_Check(model).lines())
 
 
+def cut_ties(model: Any) -> list[str]:
+    """Which names `_tied_weights_keys` ties and the model doesn't, in words."""
+    check = _Check(model)
+    list(check.lines())
+    return check.cut
+
+
 def _saved_ties(module: Any) -> Groups:
     tensors = named_tensors(module)
     for path, inner in module.named_modules(remove_duplicate=False):
@@ -64,6 +71,7 @@ class _Check:
         self._groups = _saved_ties(model)
         self._anchors = {name: group[0] for group in self._groups for name in group}
         self._said: dict[str, str] = {}  # of names that are said to be one: towards the first
+        self.cut: list[str] = []  # the lines about names that are said to be one, and aren't
 
     def lines(self) -> Iterator[str]:
         """What differs, line by line."""
@@ -106,7 +114,10 @@ class _Check:
                 self._said[self._first(name)] = self._first(other)
                 if self._anchors.get(name, name) != self._anchors.get(other, other):
                     how = how_they_compare(self._tensors[name], self._tensors[other])
-                    yield f"{KEYS} says that {name} is {other}: a tensor of its own ({how})"
+                    self.cut.append(
+                        f"{KEYS} says that {name} is {other}: a tensor of its own ({how})"
+                    )
+                    yield self.cut[-1]
 
     def _patterns(self, prefix: str, keys: Iterable[str]) -> Iterator[str]:
         """Names that are tied to something, as transformers 4 has them."""
@@ -120,7 +131,8 @@ class _Check:
                 yield f"{KEYS} has {key}, which is no parameter or buffer"
             for name in names:
                 if name not in self._anchors:
-                    yield f"{KEYS} says that {name} is tied: a tensor of its own"
+                    self.cut.append(f"{KEYS} says that {name} is tied: a tensor of its own")
+                    yield self.cut[-1]
                 else:
                     self._said[self._first(name)] = self._first(self._anchors[name])
 

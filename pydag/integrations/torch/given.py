@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be asked for its ties: a module, a state dict, or a saved answer of `ties`."""
+"""What has ties: a module, its tree, a state dict, or an answer of `ties` that was saved."""
 
+import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -12,13 +13,22 @@ from .identity import Identities
 Groups = tuple[tuple[str, ...], ...]
 
 
-class Given:
-    """Names, in order, which of them are one, and the tensors, where they are known."""
+class Ties(tuple[tuple[str, ...], ...]):
+    """The groups of names that are one tensor. It equals a plain tuple of the same groups.
 
-    def __init__(
-        self, names: Iterable[str], groups: Groups, tensors: Mapping[str, Any] | None
-    ) -> None:
-        self.names, self.groups, self.tensors = tuple(names), groups, tensors
+    Attributes:
+        parts: For each group, its names by object: two parameters over one memory are one group of
+            two parts. None where that isn't known: `state_dict()` makes a new tensor for each name.
+    """
+
+    parts: tuple[Groups | None, ...]
+
+
+class Given:
+    """Names, in order, which of them are tied, and the tensors, if they are known."""
+
+    def __init__(self, names: tuple[str, ...], ties: Ties, tensors: Mapping[str, Any] | None):
+        self.names, self.ties, self.tensors = names, ties, tensors
 
     @property
     def is_saved(self) -> bool:
@@ -42,26 +52,70 @@ def groups_of(tensors: Mapping[str, Any]) -> Groups:
     return tuple(tuple(names) for names in found.values() if len(names) > 1)
 
 
+def ties_of(tensors: Mapping[str, Any], are_own: bool = True) -> Ties:
+    """The names that are one tensor.
+
+    Args:
+        are_own: Whether the tensors are those of a module. Those of a state dict may be others of
+            the same memory; its parameters are the module's, with `keep_vars`.
+    """
+    ties = Ties(groups_of(tensors))
+    parts = []
+    for group in ties:
+        by_object: dict[int, list[str]] = {}
+        for name in group:
+            by_object.setdefault(id(tensors[name]), []).append(name)
+        is_known = are_own or all(isinstance(tensors[name], nn.Parameter) for name in group)
+        split = tuple(map(tuple, by_object.values()))
+        parts.append(split if is_known or len(split) == 1 else None)
+    ties.parts = tuple(parts)
+    return ties
+
+
 def read(thing: Any) -> Given:
     """What was given.
 
     Raises:
-        TypeError: It is neither a module nor a state dict nor an answer of `ties`.
+        TypeError: It is none of these.
     """
     if isinstance(thing, nn.Module):
         tensors = named_tensors(thing)
-        return Given(tensors, groups_of(tensors), tensors)
+        return Given(tuple(tensors), ties_of(tensors), tensors)
     if isinstance(thing, Mapping):
-        tensors = {str(name): value for name, value in thing.items() if _is_array(value)}
+        tensors = dict(_of_mapping(thing))
         if not tensors:
             _check_depth(thing)
-        return Given(tensors, groups_of(tensors), tensors)
+        return Given(tuple(tensors), ties_of(tensors, are_own=False), tensors)
     if _is_saved(thing):
-        groups = tuple(map(tuple, thing))
-        return Given((name for group in groups for name in group), groups, None)
+        ties = thing if isinstance(thing, Ties) else Ties(map(tuple, thing))
+        if ties is not thing:  # from JSON: each tie was one object
+            ties.parts = tuple((group,) for group in ties)
+        return Given(tuple(name for group in ties for name in group), ties, None)
+    is_path = isinstance(thing, str | os.PathLike)
     raise TypeError(
-        "a module, a state dict, or what `ties` returned is wanted, and not "
-        f"an object of {type(thing)!r}"
+        "expected a module, a state dict, or what `ties` returned or `module_tree` made, "
+        f"got an object of {type(thing)!r}"
+        + ("\n  Read the file first: pydag.files.load(path)." if is_path else "")
+    )
+
+
+def _of_mapping(thing: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """The tensors of a state dict, or of nested dicts as `module_tree` makes, by their names."""
+    is_tree = _is_tree(thing)
+    for name, value in thing.items():
+        if _is_array(value):
+            yield str(name), value
+        elif is_tree and value is not None:
+            yield from ((f"{name}.{inner}", tensor) for inner, tensor in _of_mapping(value))
+
+
+def _is_tree(thing: object) -> bool:
+    """Whether these are nested dicts by module that hold nothing but tensors."""
+    return isinstance(thing, Mapping) and all(
+        isinstance(name, str)
+        and "." not in name
+        and (value is None or _is_array(value) or _is_tree(value))
+        for name, value in thing.items()
     )
 
 

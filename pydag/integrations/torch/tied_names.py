@@ -3,27 +3,31 @@
 
 from typing import Any
 
-from .given import Groups, read
+from .given import Ties, read
 
 
-def ties(module: Any) -> Groups:
-    """The groups of names that are one parameter, buffer or memory; empty where nothing is tied.
+def ties(module: Any) -> Ties:
+    """The groups of names that are one parameter, buffer or memory; empty if nothing is tied.
 
     Names are those of `named_parameters(remove_duplicate=False)`, then those of `named_buffers`, in
     this order. A module that stands at two places gives a group for each of its parameters. Two
-    tensors are one if they are one object, or the same view of the same memory: so a state dict is
-    tied as its module is, although `state_dict()` makes new tensors at each call. On `meta` it is
+    tensors are one if they are one object, or the same view of the same memory: so a state dict has
+    the ties of its module, although `state_dict()` makes new tensors at each call. On `meta` it is
     the same.
 
+    The answer is a tuple of tuples, and can be saved as JSON. It also remembers, unless it was
+    saved as JSON, which groups are several parameters over one memory: see `tie_changes`.
+
     Args:
-        module: A module or a state dict. What `ties` itself returned passes unchanged.
+        module: A module, what `module_tree` or `dag_map` made of one, or a state dict. An answer of
+            `ties` passes unchanged.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: It is none of these.
 
     >>> embed, head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
     >>> head.weight = embed.weight
     >>> ties(torch.nn.ModuleDict({"embed": embed, "head": head}))
     (('embed.weight', 'head.weight'),)
     """
-    return read(module).groups
+    return read(module).ties

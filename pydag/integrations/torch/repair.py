@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sets again what a tie of a module needs, by names."""
+
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from pydag.errors import SharingError
+from pydag.sharing.prefixes import unwrapped
+
+from .given import Ties, named_tensors
+from .identity import Identities, has_values, same_bytes
+from .tree import children
+
+Conflict = Literal["raise", "first"]
+Parts = list[list[list[str]]]  # for each tie its names, those of one object together
+
+
+def check_conflict(on_conflict: Conflict) -> None:
+    """Raises ValueError for another word."""
+    if on_conflict not in ("raise", "first"):
+        raise ValueError(f"on_conflict is 'raise' or 'first', and not {on_conflict!r}")
+
+
+def parts_of(ties: Ties) -> Parts:
+    """Where the objects aren't known, a tie counts as one."""
+    pairs = zip(ties, ties.parts, strict=True)
+    return [[list(part) for part in split or (group,)] for group, split in pairs]
+
+
+class _Change(NamedTuple):
+    """A name, and the tensor that it is to hold."""
+
+    name: str
+    tensor: Any
+
+
+class Names:
+    """The tensors of a module by name, also by those that they had before they were wrapped."""
+
+    def __init__(self, module: Any) -> None:
+        self._module, self._tensors = module, named_tensors(module)
+        self._shorts = {unwrapped(name): name for name in self._tensors}
+
+    def all(self) -> Iterable[str]:
+        """All present names."""
+        return self._tensors
+
+    def find(self, name: str) -> str | None:
+        """The present name of what had this name."""
+        name = name if name in self._tensors else self._shorts.get(unwrapped(name), name)
+        if name in self._tensors:
+            return name
+        # Under a parametrization it is what the parametrization is computed from.
+        owner, _, attribute = name.rpartition(".")
+        original = f"{owner}.parametrizations.{attribute}.original".removeprefix(".")
+        return original if original in self._tensors else None
+
+    def tensor(self, name: str) -> Any:
+        """The tensor with a present name."""
+        return self._tensors[name]
+
+    def what_is_there(self, name: str) -> str:
+        """What is found in place of a name that is gone."""
+        owner, path = self._module, "the module"
+        for part in name.split(".")[:-1]:
+            inner = dict(children(owner)).get(part)
+            if inner is None:
+                return f"{path} has no {part}"
+            owner, path = inner, part if owner is self._module else f"{path}.{part}"
+        return f"{path} is of the class {type(owner).__module__}.{type(owner).__qualname__}"
+
+    def set(self, change: _Change) -> None:
+        """Makes the name hold the tensor."""
+        path, _, attribute = change.name.rpartition(".")
+        owner = self._module.get_submodule(path)
+        if attribute in owner._parameters:
+            setattr(owner, attribute, change.tensor)  # recurrent layers keep a list of theirs, too
+        else:
+            owner._buffers[attribute] = change.tensor  # `setattr` would make a parameter of one
+
+
+def tie(now: Names, parts: Parts, on_conflict: Conflict) -> None:
+    """Sets again what was cut: all of it or nothing."""
+    for change in [change for split in parts for change in _changes(now, split, on_conflict)]:
+        now.set(change)
+
+
+def _changes(now: Names, parts: list[list[str]], on_conflict: Conflict) -> list[_Change]:
+    """What must be set so that the names of one memory are one again.
+
+    Args:
+        parts: The names, those that were one object together.
+    """
+    objects, missing = [], []
+    for names in parts:
+        found = {name: now.find(name) for name in names}
+        missing += [name for name, present in found.items() if present is None]
+        objects.append([present for present in found.values() if present is not None])
+    names = [name for part in objects for name in part]
+    if missing and on_conflict == "raise":
+        others = [name for part in parts for name in part if name != missing[0]]
+        raise SharingError(
+            f"{others[0]} and {missing[0]} were one tensor, and {missing[0]} is gone: "
+            f"{now.what_is_there(missing[0])}\n"
+            '  Nothing was tied again. To let it go: on_conflict="first".'
+        )
+    if not names:
+        return []
+    carrier = next((name for name in names if has_values(now.tensor(name))), names[0])
+    for name in names:
+        _check(now, carrier, name, on_conflict)
+    return [change for part in objects for change in _of_object(now, part, carrier)]
+
+
+def _check(now: Names, carrier: str, name: str, on_conflict: Conflict) -> None:
+    """Raises SharingError where a tensor can't take the place of another one."""
+    a, b = now.tensor(carrier), now.tensor(name)
+    if a is b or on_conflict == "first":
+        return
+    if has_values(a) and has_values(b):
+        fits = same_bytes(a, b)
+    else:
+        lazy = any(map(torch.nn.parameter.is_lazy, (a, b)))
+        fits = lazy or a.shape == b.shape
+    if not fits:
+        raise SharingError(
+            f"{carrier} and {name} were one tensor, and differ now\n"
+            f"  {carrier}: {_text(a)}\n  {name}: {_text(b)}\n"
+            '  Nothing was tied again. To take the first: on_conflict="first".'
+        )
+
+
+def _text(tensor: Any) -> str:
+    if torch.nn.parameter.is_lazy(tensor):
+        return f"{tensor.dtype}, without a shape yet"
+    shape = ",".join(map(str, tensor.shape))
+    return f"{str(tensor.dtype).removeprefix('torch.')}[{shape}] on {tensor.device}"
+
+
+def _of_object(now: Names, names: list[str], carrier: str) -> list[_Change]:
+    """What must be set so that names hold one object, and the memory of the carrier."""
+    if not names:
+        return []
+    kept = now.tensor(carrier)
+    target = kept
+    if carrier not in names:  # another object of the same memory
+        identities = Identities()
+        one = identities.of(kept)
+        same = [t for t in map(now.tensor, names) if identities.of(t) == one]
+        target = same[0] if same else _view(kept, now.tensor(names[0]))
+    return [_Change(name, target) for name in names if now.tensor(name) is not target]
+
+
+def _view(kept: Any, of_kind: Any) -> Any:
+    """Another object of the same memory: a parameter or a buffer, as the one that it replaces."""
+    if isinstance(of_kind, torch.nn.Parameter):
+        return torch.nn.Parameter(kept.detach(), requires_grad=of_kind.requires_grad)
+    return kept.detach()

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tie_changes`: what was cut and what was made, in words."""
+
+import copy
+import json
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch_models import LANGUAGE, MODELS, Language, Repeated, Translator, cut
+
+import pydag
+from pydag.integrations.torch import module_tree, tie_changes, ties
+
+models = pytest.mark.parametrize(("make", "tied"), MODELS)
+
+
+@models
+def test_the_tie_changes(make: Any, tied: Any) -> None:
+    """Two models of one class, whatever is given of each: the answer is empty, and false."""
+    with torch.device("meta"):
+        other = make()
+    model = make()
+    trees = [module_tree(model), pydag.dag_map(lambda x: x.detach() + 1, module_tree(model))]
+    saved = [tied, ties(model), ties(model.state_dict()), pickle.loads(pickle.dumps(ties(model)))]
+    forms = [model, other, model.state_dict(), model.state_dict(keep_vars=True), *trees, *saved]
+    forms += [other.state_dict(), module_tree(other)]
+    for first in forms:
+        for second in forms:
+            assert tie_changes(first, second) == ""
+
+
+def test_a_tie_that_was_cut() -> None:
+    """It names both, and says whether they are still equal, as far as that is known."""
+    model = Language()
+    saved = json.loads(json.dumps(ties(model)))
+    cut(model)
+    said = "head.weight was embed.weight, and is now a tensor of its own"
+    assert tie_changes(saved, model) == f"{said} (equal)"
+    assert tie_changes(Language(), model.state_dict()) == f"{said} (equal)"
+    with torch.no_grad():
+        model.head.weight[0, 0] += 1
+    assert tie_changes(saved, model) == f"{said} (different)"
+    assert tie_changes(saved, model.to("meta")) == f"{said} (on meta)"
+    assert tie_changes(saved, ()) == said
+
+
+@pytest.mark.parametrize("value", [float("nan"), 0.0])
+def test_equal_is_by_bytes(value: float) -> None:
+    """NaN equals NaN; the two zeros differ."""
+    model = Language(tied=False)
+    for layer in (model.embed, model.head):
+        nn.init.constant_(layer.weight, value)
+    assert tie_changes(LANGUAGE, model).endswith("(equal)")
+    with torch.no_grad():
+        model.head.weight.neg_()
+    assert tie_changes(LANGUAGE, model).endswith("(different)")
+
+
+def test_another_dtype_is_another_value() -> None:
+    """Ones of half precision aren't ones of single precision."""
+    model = Language(tied=False)
+    for layer in (model.embed, model.head):
+        nn.init.ones_(layer.weight)
+    model.head.half()
+    assert tie_changes(LANGUAGE, model).endswith("(different)")
+
+
+def over_one_memory() -> Any:
+    """What a load by assignment of a tied state dict makes."""
+    model = Language()
+    model.load_state_dict(Language().state_dict(), assign=True)
+    return model
+
+
+def test_two_parameters_over_one_memory() -> None:
+    """They were one parameter: a change wherever it is known what the objects are."""
+    model, two = Language(), over_one_memory()
+    said = "head.weight and embed.weight were one parameter, and are now two over one memory"
+    saved = [ties(model), json.loads(json.dumps(ties(model))), LANGUAGE, list(LANGUAGE)]
+    afters = [two, two.state_dict(keep_vars=True), ties(two), copy.deepcopy(ties(two))]
+    for before in (model, model.state_dict(keep_vars=True), module_tree(model), *saved):
+        for after in afters:
+            assert tie_changes(before, after) == said
+    back = "head.weight and embed.weight were two parameters over one memory, and are now one"
+    for before in afters:
+        assert [tie_changes(before, after) for after in (model, LANGUAGE)] == [back, back]
+        assert [tie_changes(before, after) for after in afters] == [""] * 4
+    # A state dict has new tensors, and says nothing of the parameters.
+    for unknown in (two.state_dict(), model.state_dict(), ties(two.state_dict())):
+        assert not any(tie_changes(unknown, other) for other in (model, two, LANGUAGE))
+        assert not any(tie_changes(other, unknown) for other in (model, two, LANGUAGE))
+
+
+def test_several_over_one_memory() -> None:
+    """Each further parameter, and each buffer, has its line."""
+    before, after = Translator(), Translator()
+    after.load_state_dict(Translator().state_dict(), assign=True)
+    now = ", and are now two over one memory"
+    assert tie_changes(before, after).splitlines() == [
+        "encoder.embed.weight and shared.weight were one parameter" + now,
+        "decoder.embed.weight and shared.weight were one parameter" + now,
+        "head.weight and shared.weight were one parameter" + now,
+        "decoder.positions and encoder.positions were one buffer" + now,
+    ]
+    after.head.weight = after.decoder.embed.weight
+    after.encoder.embed.weight = after.shared.weight
+    after.decoder.positions = after.encoder.positions
+    assert tie_changes(before, after) == (
+        "decoder.embed.weight and shared.weight were one parameter" + now
+    )
+
+
+def test_a_tie_that_was_made() -> None:
+    """It names both."""
+    assert tie_changes(Language(tied=False), Language()) == (
+        "head.weight and embed.weight were two tensors, and are now one"
+    )
+    assert (
+        tie_changes((), Language())
+        == tie_changes(Language(tied=False), LANGUAGE)
+        == ("head.weight and embed.weight were two tensors, and are now one")
+    )
+
+
+def test_a_tie_to_something_else() -> None:
+    """Parts of a tie that stay together are listed together, with what they are now."""
+    first = (("a", "b", "c", "d"), ("e", "f"))
+    assert tie_changes(first, (("a", "b"), ("c", "d"), ("e", "f"))).splitlines() == [
+        "c was a, and is now a tensor of its own",
+        "d was a, and is now c",
+    ]
+    assert tie_changes(first, (("a", "b", "c"), ("e", "f", "d"))).splitlines() == [
+        "d was a, and is now a tensor of its own",
+        "e and d were two tensors, and are now one",
+    ]
+    assert tie_changes((("x", "y"), *first), (("x", "y", "d"), ("a", "b", "c"), ("e", "f"))) == (
+        "d was a, and is now x"
+    )
+    assert tie_changes((("a", "b"), ("c", "d")), (("a", "b", "c", "d"),)) == (
+        "c and a were two tensors, and are now one"
+    )
+
+
+def test_names_of_one_side() -> None:
+    """They don't count; where something else differs, they are listed once."""
+    model = Translator()
+    some = model.state_dict()
+    del some["head.weight"], some["head.bias"]
+    assert tie_changes(model, some) == tie_changes(some, model) == ""
+    some["decoder.embed.weight"] = some["decoder.embed.weight"].clone()
+    assert tie_changes(model, some).splitlines() == [
+        "decoder.embed.weight was shared.weight, and is now a tensor of its own (equal)",
+        "only before: head.weight, head.bias",
+    ]
+    assert tie_changes(some, model).splitlines() == [
+        "decoder.embed.weight and shared.weight were two tensors, and are now one",
+        "only after: head.weight, head.bias",
+    ]
+
+
+def test_the_list_is_short() -> None:
+    """Eight lines, and as many names, and how many more there are."""
+    before = Repeated()
+    after = Repeated()
+    for i in (1, 2):
+        after.layers[i] = copy.deepcopy(after.layers[i])
+    after.register_parameter("extra", nn.Parameter(torch.ones(1)))
+    lines = tie_changes(before, after).splitlines()
+    assert len(lines) == 10
+    assert lines[0] == "layers.1.0.weight was layers.0.0.weight, and is now " + (
+        "a tensor of its own (equal)"
+    )
+    assert lines[8:] == ["... and 6 more", "only after: extra"]
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        nn.DataParallel,
+        torch.compile,
+        lambda model: torch.compile(nn.DataParallel(model)),
+        lambda model: nn.ModuleDict({"student": model, "other": nn.Linear(2, 2)}),
+        torch.optim.swa_utils.AveragedModel,
+    ],
+    ids=["DataParallel", "compile", "both", "a part", "AveragedModel"],
+)
+def test_a_prefix_is_seen_through(wrap: Any) -> None:
+    """That of a wrapper, and any other that one side has."""
+    model, cut_model = Language(), Language()
+    cut(cut_model)
+    said = "head.weight was embed.weight, and is now a tensor of its own (equal)"
+    assert tie_changes(model, wrap(Language())) == tie_changes(wrap(Language()), model) == ""
+    assert tie_changes(LANGUAGE, wrap(Language())) == ""
+    assert tie_changes(model, wrap(cut_model)).splitlines()[0] == said
+    assert tie_changes(wrap(model), cut_model).splitlines()[0] == said
+
+
+def test_wrappers_of_inner_modules_are_seen_through() -> None:
+    """Where only a block is compiled or checkpointed."""
+    wrapper = pytest.importorskip(
+        "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
+    ).checkpoint_wrapper
+    before, after = Language(), Language()
+    after.embed = torch.compile(after.embed)
+    after.head = wrapper(after.head)
+    assert next(name for name, _ in after.named_parameters()) == "embed._orig_mod.weight"
+    assert tie_changes(before, after) == tie_changes(after, before) == ""
+    assert tie_changes(before, after.state_dict()) == ""
+
+
+def test_two_prefixes_that_fit_are_none() -> None:
+    """Where it isn't clear which part is meant, nothing is compared."""
+    both = nn.ModuleDict({"teacher": Language(), "student": Language(tied=False)})
+    assert tie_changes(Language(), both) == ""
+    assert tie_changes(Language(), both["teacher"]) == ""
+    assert tie_changes(Language(), both["student"]) != ""
