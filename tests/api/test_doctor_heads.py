@@ -78,6 +78,28 @@ def test_nested_configs_disagree(file: Any, e: Any) -> None:
     assert [level for level, _ in found(file({EMBED: e}, config))] == ["tie"]
 
 
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        (
+            '{"tie_word_embeddings": "yes"}',
+            'says "yes" at tie_word_embeddings: neither true nor false',
+        ),
+        (
+            '{"text_config": {"tie_word_embeddings": 1}}',
+            "says 1 at text_config.tie_word_embeddings",
+        ),
+        ('{"x": 1, "x": 2, "y": {"z": 1, "z": 1}}', "has z, x twice: readers may take either"),
+    ],
+)
+def test_an_odd_config(file: Any, e: Any, config: str, text: str) -> None:
+    """What readers may understand in different ways is a doubt."""
+    path = file({EMBED: e})
+    (path.parent / "config.json").write_text(config)
+    ((level, line),) = found(path)
+    assert (level, text in line) == ("doubt", True)
+
+
 def test_untied_without_a_head(file: Any, e: Any) -> None:
     """Config untied and no head: an error for a language model, else a doubt."""
     path = file({EMBED: e}, LM | {"tie_word_embeddings": False})
@@ -191,6 +213,15 @@ def test_tied_to_a_head_of_another_name(file: Any, e: Any) -> None:
     tie = [("tie", f"{other} is {EMBED}, by alias metadata")]
     assert found(file({EMBED: e}, config, {other: EMBED})) == tie
     assert found(file({EMBED: e}, config | {"tie_word_embeddings": False}, {other: EMBED})) == tie
+
+
+def test_several_heads(file: Any, e: Any) -> None:
+    """Of several heads the nearest to the embedding is the one that the config ties to it."""
+    config = {"architectures": [BOTH], "tie_word_embeddings": True}
+    arrays = {f"codec.{i}.lm_head.weight": numbers(24, 16, seed=int(i)) for i in "12"}
+    arrays |= {INNER: e, "audio.lm_head.weight": numbers(24, 16), OUTER: e.copy()}
+    ((level, text),) = found(file(arrays, config))
+    assert (level, f"{OUTER} and {INNER} are both stored, and equal" in text) == ("waste", True)
 
 
 def test_encoder_and_decoder(file: Any, e: Any) -> None:

@@ -4,12 +4,13 @@
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pydag.files.header import LARGEST
 
-from .finding import Finding, listed
+from .finding import Finding, listed, shown
 
 CONFIG = "config.json"
 TIED = "tie_word_embeddings"
@@ -70,20 +71,39 @@ def read_config(folder: str) -> tuple[Config | None, list[Finding]]:
             text = file.read(LARGEST + 1)
         if len(text) > LARGEST:
             raise ValueError(f"it has more than {LARGEST} bytes")
-        whole = json.loads(text.decode())
+        twice: list[str] = []
+        whole = json.loads(text.decode(), object_pairs_hook=lambda rows: _object(rows, twice))
         if type(whole) is not dict:
             raise ValueError("it is no JSON object")
-        said = dict(_said(whole, ""))
+        places = dict(_said(whole, ""))
     except (OSError, ValueError, RecursionError) as error:
         return None, [Finding("error", (CONFIG,), f"{CONFIG} can't be read: {error}")]
     named = whole.get("architectures")
     architectures = tuple(n for n in named if type(n) is str) if type(named) is list else ()
-    config = Config(said, architectures)
-    return config, list(config.check())
+    config = Config({k: v for k, v in places.items() if type(v) is bool}, architectures)
+    return config, [*config.check(), *_odd(places, twice)]
 
 
-def _said(config: dict[str, Any], prefix: str) -> Iterator[tuple[str, bool]]:
-    if type(config.get(TIED)) is bool:
+def _object(rows: list[tuple[str, Any]], twice: list[str]) -> dict[str, Any]:
+    found = dict(rows)
+    if len(found) < len(rows):
+        twice.extend(key for key, count in Counter(key for key, _ in rows).items() if count > 1)
+    return found
+
+
+def _odd(places: dict[str, Any], twice: list[str]) -> Iterator[Finding]:
+    """What readers may understand in different ways."""
+    if twice:
+        text = f"{CONFIG} has {listed(twice)} twice: readers may take either"
+        yield Finding("doubt", tuple(twice), text)
+    for place, value in places.items():
+        if type(value) is not bool:
+            what = f"{shown(json.dumps(value))} at {shown(place)}"
+            yield Finding("doubt", (place,), f"{CONFIG} says {what}: neither true nor false")
+
+
+def _said(config: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    if config.get(TIED) is not None:
         yield prefix + TIED, config[TIED]
     for key, value in config.items():
         is_config = key.endswith("_config") or key in ("decoder", "encoder")

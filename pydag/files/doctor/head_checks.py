@@ -39,18 +39,16 @@ def check_heads(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
     ends = Ends([*model.arrays, *(name for name in groups if name not in model.arrays)])
     parts = Parts(model.arrays)
     checks = _Checks(model, pairs, bar, groups, parts, config.is_tied)
-    for head in ends.heads:
-        embedding = ends.embedding_of(head)
+    for head, embedding in ends.pairs():
         # Where there is no head for words, `output` is a classifier.
-        is_other = head.end == "output" and not config.may_have_head
-        if embedding is not None and not is_other:
+        if head.end != "output" or config.may_have_head:
             yield from checks.both(head, embedding)
     if (model.is_part or not model.is_known) and not (ends.heads and ends.embeddings):
         return
-    embedding = ends.main_embedding()
-    if embedding is not None and not ends.heads and not _is_broken(model):
-        yield from checks.no_head(embedding)
-    elif config.is_tied and ends.heads and embedding is None and config.may_have_head:
+    main = ends.main_embedding()
+    if main is not None and not ends.heads and not _is_broken(model):
+        yield from checks.no_head(main)
+    elif config.is_tied and ends.heads and main is None and config.may_have_head:
         head = ends.heads[0]
         text = f"the embedding is {shown(head.name)}: {CONFIG} says tied, and one is stored"
         yield Finding("tie", (head.name,), text)

@@ -84,9 +84,18 @@ class Ends:
             and (end.end != "output" or end.parent in parents)
         ]
 
-    def embedding_of(self, head: End) -> End | None:
-        """The embedding that a head would be tied to: the nearest one."""
-        return max(self.embeddings, key=lambda end: _nearness(head, end), default=None)
+    def pairs(self) -> list[tuple[End, End]]:
+        """Each head with the embedding that it would be tied to: the nearest one.
+
+        Of several heads for one embedding the nearest counts, as the others may be for anything.
+        """
+        found: dict[End, End] = {}
+        for head in self.heads if self.embeddings else ():
+            embedding = max(self.embeddings, key=lambda end: _nearness(head, end))
+            other = found.setdefault(embedding, head)
+            if _nearness(embedding, head) > _nearness(embedding, other):
+                found[embedding] = head
+        return [(head, embedding) for embedding, head in found.items()]
 
     def main_embedding(self) -> End | None:
         """The embedding that counts where there is no head."""
@@ -108,8 +117,9 @@ def is_like_a_head(name: str) -> bool:
     return bool(_LIKE_A_HEAD.search(name)) and not _OF_PICTURES.search(name)
 
 
-def _nearness(head: End, embedding: End) -> tuple[int, bool, int]:
-    first, second = head.module.split("."), embedding.module.split(".")
+def _nearness(one_end: End, other_end: End) -> tuple[int, bool, int]:
+    """How near the second one is to the first one."""
+    first, second = one_end.module.split("."), other_end.module.split(".")
     common = 0
     for one, other in zip(first, second, strict=False):
         if one != other:
