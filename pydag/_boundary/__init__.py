@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX with DAGs."""
 
+from . import tree as tree
 from .compiled.jit import jit as jit
 from .derived.derived import Derived as Derived
 from .derived.derived import NotResolvedError as NotResolvedError
@@ -10,6 +11,9 @@ from .derived.resolve import resolved as resolved
 from .notices.lost_tie import LostTieWarning as LostTieWarning
 from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
 from .packed.dag import Dag as Dag
+from .registries.module import Module as Module
+from .registries.register import register as register
+from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
 from .wrappers.branches import cond as cond
 from .wrappers.branches import switch as switch
 from .wrappers.checkpoint import checkpoint as checkpoint

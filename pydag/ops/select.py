@@ -164,7 +164,10 @@ def _is_bool(x: Any) -> bool:
     if type(x) is bool:
         return True
     cls = type(x)
-    return cls.__name__ in ("bool", "bool_") and cls.__module__ == "numpy"
+    if cls.__module__ != "numpy":
+        return False
+    is_array = cls.__name__ == "ndarray" and x.ndim == 0  # as in a mask of a module
+    return x.dtype.kind == "b" if is_array else cls.__name__ in ("bool", "bool_")
 
 
 def is_prefix(where: Any, namespace: str = "") -> bool:

@@ -15,7 +15,8 @@ writer_finders: list[Callable[[type], Callable[[Any, Sequence[Any]], None] | Non
 """Say how instances of a class are written that a flatten function opens; None where they can't."""
 
 
-def _writer_of(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
+def find_writer(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
+    """How instances of a class are written that a flatten function opens; None where they can't."""
     found = (find(cls) for find in writer_finders)
     return next((writer for writer in found if writer is not None), None)
 
@@ -128,9 +129,9 @@ def dag_update(
     (True, [2.0])
     """
     if not may_hold_refs():
-        _core.update(target, source, _writer_of, is_leaf=is_leaf, **options)
+        _core.update(target, source, find_writer, is_leaf=is_leaf, **options)
         return target
     contents = Contents(target, source, {"is_leaf": is_leaf, **options})
-    _core.update(target, contents.source, _writer_of, is_leaf=is_leaf, **options)
+    _core.update(target, contents.source, find_writer, is_leaf=is_leaf, **options)
     contents.write()
     return target

@@ -13,7 +13,7 @@ from typing import Any
 import pydag._core as _core
 from pydag._core import PyDagSpec, SpecKey
 from pydag.structure.text import short_repr
-from pydag.typing import Dag, Leaf
+from pydag.typing import Dag, IsLeaf, Leaf
 
 from .leaves import is_number, static_positions
 from .options import Options
@@ -134,6 +134,7 @@ def take_apart(
     *,
     is_result: bool = False,
     by_tuples: bool = False,
+    is_leaf: IsLeaf | None = None,
 ) -> tuple[list[Leaf], Content]:
     """The traced leaves of a tree, each distinct one once, and its content.
 
@@ -142,6 +143,7 @@ def take_apart(
         is_result: Whether a function returned it. Then the order of dicts isn't compared.
         by_tuples: Whether an array to which tuples alone lead is a variable of its own at each
             place.
+        is_leaf: Asked once per distinct object before it is opened. What it keeps whole is traced.
 
     Raises:
         TypeError: A static leaf is no value; in a result, it is an iterator or leads to a tracer.
@@ -149,12 +151,16 @@ def take_apart(
     """
     if by_tuples and options.identity == "all":
         tree = with_variables(tree, options.namespace)
-    leaves, spec = options.flatten(tree, roots)
+    leaves, spec = options.flatten(tree, roots, is_leaf)
     if by_tuples:
         leaves = [x.array if type(x) is Variable else x for x in leaves]
     check_structure(spec, roots)
     selected = options.selected(leaves, spec, roots, is_result)
     positions = static_positions(leaves, spec, roots, selected)
+    if is_leaf is not None:
+        positions = tuple(
+            i for i in positions if _core.is_leaf(leaves[i], namespace=options.namespace)
+        )
     values = tuple(leaves[i] for i in positions)
     for i, value in zip(positions, values, strict=True):
         if not is_number(value):

@@ -8,7 +8,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import is_prefix, select
 from pydag.structure.text import short_repr
-from pydag.typing import Dag, Identity, Leaf, Where
+from pydag.typing import Dag, Identity, IsLeaf, Leaf, Where
 
 from .leaves import is_array
 from .paths import CALL, Roots
@@ -21,8 +21,14 @@ class Options(NamedTuple):
     identity: Identity = "all"
     static: Where | None = None  # which leaves are static beside those that have to be
 
-    def flatten(self, tree: Dag, roots: Roots = "tree") -> tuple[list[Leaf], PyDagSpec]:
+    def flatten(
+        self, tree: Dag, roots: Roots = "tree", is_leaf: IsLeaf | None = None
+    ) -> tuple[list[Leaf], PyDagSpec]:
         """The distinct leaves of a tree, and its structure."""
+        if is_leaf is not None:
+            return _core.flatten(
+                tree, is_leaf=is_leaf, namespace=self.namespace, identity=self.identity
+            )
         return _core.flatten_at(tree, roots, namespace=self.namespace, identity=self.identity)
 
     def selected(

@@ -8,33 +8,58 @@ from jax import tree_util
 
 from pydag._core import PyDagSpec
 from pydag.registry.weak_table import WeakTable
-from pydag.structure.listing import Listing
+from pydag.structure.listing import Listing, Record
 
+from .leaves import is_array
 from .paths import Roots, way_text
 from .values import check_value
 
-# The positions of the partials of JAX's in a structure; nearly all have none.
-_partials: WeakTable[list[tuple[int, Any]]] = WeakTable()
+# The nodes with which something may be wrong, by position; most structures have none.
+_known: WeakTable[list[tuple[int, Record]]] = WeakTable()
 
 
 def check_structure(spec: PyDagSpec, roots: Roots) -> None:
-    """Checks the functions of partials that JAX opens: they are static values.
+    """Checks what nodes hold besides children: it is no part of what JAX traces.
 
     Raises:
-        TypeError: One is no value, such as a method bound to a model.
+        TypeError: The function of a partial that JAX opens is no value, such as a method bound to a
+            model; or a meta field holds an array.
     """
-    known = _partials.get(spec, None)
+    known = _known.get(spec, None)
     if known is None:
         known = [
-            (position, record.detail)
+            (position, record)
             for position, record in enumerate(Listing.of(spec).records)
-            if record.type is tree_util.Partial
+            if record.type is tree_util.Partial or _meta_with_array(record)
         ]
-        _partials.set(spec, known)
-    for position, function in known:
-        check_value(function, functools.partial(_place, spec, position, roots))
+        _known.set(spec, known)
+    for position, record in known:
+        if record.type is tree_util.Partial:
+            check_value(record.detail, functools.partial(_place, spec, position, roots, "func"))
+            continue
+        place = _place(spec, position, roots, _meta_with_array(record))
+        raise TypeError(
+            f"{place} is a meta field of {record.type.__qualname__} and holds an array: it would "
+            "be a constant, neither traced nor trained, and stale when it changes\n"
+            "  Let it be a data field, or hold a tuple of numbers."
+        )
 
 
-def _place(spec: PyDagSpec, position: int, roots: Roots) -> str:
+def _meta_with_array(record: Record) -> str:
+    """The first meta field of a node that holds an array, in containers too; empty if none does."""
+    if record.kind != "fields":
+        return ""
+    return next((name for name, value in record.detail or () if _holds_array(value)), "")
+
+
+def _holds_array(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_array, value.values()))
+    if isinstance(value, tuple | list | set | frozenset):
+        return any(map(_holds_array, value))
+    return is_array(value)
+
+
+def _place(spec: PyDagSpec, position: int, roots: Roots, attribute: str) -> str:
     listing = Listing.of(spec)
-    return f"{way_text(listing, listing.way(position), roots)}.func"
+    return f"{way_text(listing, listing.way(position), roots)}.{attribute}"

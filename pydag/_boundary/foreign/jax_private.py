@@ -119,3 +119,45 @@ def content_of(ref: Any) -> Any:
 def set_content(ref: Any, content: Any) -> None:
     """Makes an array, which nobody else may hold, a ref's content."""
     ref._refs._buf = content
+
+
+# --- how JAX opens classes ---
+
+
+class _Fields:
+    """A class to try out how JAX opens classes by fields."""
+
+
+class _Whole:
+    """A class to try out how JAX opens what has no children."""
+
+
+jax.tree_util.register_dataclass(_Fields, ("data",), ("meta",))
+jax.tree_util.register_static(_Whole)
+
+
+def _codes(entry: Any) -> list[Any]:
+    return [getattr(function, "__code__", None) for function in entry]
+
+
+def _names(entry: Any) -> tuple[Any, Any]:
+    cells = (cell.cell_contents for cell in entry.to_iter.__closure__ or ())
+    names = dict(zip(entry.to_iter.__code__.co_freevars, cells, strict=True))
+    return names.get("data_fields"), names.get("meta_fields")
+
+
+_BY_FIELDS = _codes(registry[_Fields]) if _names(registry[_Fields])[0] == ("data",) else []
+_AS_WHOLE = _codes(registry[_Whole])
+
+
+def dataclass_fields(entry: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The data and the meta fields that were given to `register_dataclass`.
+
+    None for an entry of the registry that `register_dataclass` hasn't made.
+    """
+    return _names(entry) if _codes(entry) == _BY_FIELDS else None
+
+
+def is_by_register_static(entry: Any) -> bool:
+    """Whether `register_static` has made an entry of the registry."""
+    return None not in _AS_WHOLE and _codes(entry) == _AS_WHOLE

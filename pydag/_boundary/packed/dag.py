@@ -134,7 +134,13 @@ def _open(dag: Dag[Any]) -> tuple[Sequence[Leaf], _Structure]:
 
 def _open_with_keys(dag: Dag[Any]) -> tuple[list[tuple[Any, Leaf]], _Structure]:
     leaves, structure = _open(dag)
-    return list(zip(leaf_keys(structure.content), leaves, strict=True)), structure
+    return list(zip(leaf_keys(structure.content, ".tree"), leaves, strict=True)), structure
+
+
+def open_with_names(dag: Dag[Any]) -> tuple[Sequence[Leaf], _Structure, tuple[str, ...]]:
+    """The parts of a Dag, and for each leaf the attribute that it is, as text: `tree['w']`."""
+    leaves, structure = _open(dag)
+    return leaves, structure, tuple(structure.content.paths("tree"))
 
 
 def _build(structure: _Structure, leaves: Iterable[Leaf]) -> Dag[Any]:

@@ -26,8 +26,8 @@ class LeafKey(tree_util.DictKey):  # type: ignore[misc]  # JAX's class has no ty
         return LeafKey, (self.path, self.name)
 
 
-def leaf_keys(content: Content) -> Sequence[LeafKey]:
-    """The key of each traced leaf."""
+def leaf_keys(content: Content, root: str = "") -> Sequence[LeafKey]:
+    """The key of each traced leaf. The paths begin with `root`."""
     names = [str(path[-1]) if path else "" for path in content.spec.paths()]
-    pairs = zip(content.paths(""), content.traced_among(names), strict=True)
+    pairs = zip(content.paths(root), content.traced_among(names), strict=True)
     return [LeafKey(text, name) for text, name in pairs]

@@ -13,6 +13,7 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag._boundary.content.content import Content, take_apart
+from pydag._boundary.content.numbers import number_in
 from pydag._boundary.content.options import Options
 from pydag._boundary.packed.packed import Origins, Packed, pack, packed_of, unpack, without_refs
 from pydag.typing import Dag, Leaf
@@ -42,7 +43,7 @@ class Outputs:
         )
         self._question, self._given, self._options = question, prefix, options
         self._answers: list[Any] = []
-        for answer in answers:
+        for answer in map(number_in, answers):
             if answer not in self._answers:
                 self._answers.append(answer)
         self._is_one = spec.is_leaf()

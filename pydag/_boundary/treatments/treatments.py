@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._boundary.content.content import Content
+from pydag._boundary.content.numbers import number_in
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL, Roots, path_texts
 from pydag.errors import SharingError
@@ -48,6 +49,7 @@ def treatments(
         namespace=options.namespace,
         identity="nodes",
     )
+    answers = list(map(number_in, answers))
     spec = content.spec
     if given.is_leaf():
         return [answers[0]] * (spec.num_leaves - len(content.positions))

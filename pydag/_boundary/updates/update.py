@@ -21,6 +21,7 @@ from pydag._boundary.packed.dag import Dag as PackedDag
 from pydag._boundary.treatments.arguments import Chosen, leaves_of, pick, spot_text
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
+from pydag.sharing.update import find_writer, writer_finders
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
@@ -107,7 +108,7 @@ class UpdatedArguments:
             positions=tuple(written),
             static_positions=(),
             statics=(),
-            writers=writer_of,
+            writers=find_writer,
             then=None,
             returned=returned,
             roots=CALL,
@@ -192,12 +193,15 @@ class UpdatedArguments:
         )
 
 
-def writer_of(cls: type) -> Any:
+def _writer_of(cls: type) -> Any:
     """How instances are written of a class that opens them by functions of its own; None if not."""
     if issubclass(cls, PackedDag):
         return _write_dag
     own: Any = getattr(cls, "_write_children", None)  # of a Derived
     return own if own is not None and cls.__module__.startswith("pydag.") else None
+
+
+writer_finders.append(_writer_of)
 
 
 def _write_dag(dag: PackedDag[Any], leaves: tuple[Leaf, ...]) -> None:
@@ -210,7 +214,7 @@ def _write_dag(dag: PackedDag[Any], leaves: tuple[Leaf, ...]) -> None:
         positions=tuple(content.traced_positions()),
         static_positions=(),
         statics=(),
-        writers=writer_of,
+        writers=find_writer,
         then=None,
     )
     _core.carry_out(plan, holder, leaves)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How equinox opens and builds its modules, which it doesn't promise: told by trying it out."""
+
+import functools
+import sys
+from typing import Any
+
+from pydag.registry.class_table import inherits
+
+from .jax_private import registry
+
+
+@functools.cache
+def _opens_by_fields_in_equinox() -> bool:
+    equinox: Any = sys.modules["equinox"]
+
+    class Known(equinox.Module):  # type: ignore[misc]  # untyped base
+        data: Any
+        meta: Any = equinox.field(static=True)
+
+    entry = registry[Known]
+    children, aux_data = entry.to_iter(Known(1, 2))
+    return tuple(children) == (1,) and vars(entry.from_iter(aux_data, (3,))) == {
+        "data": 3,
+        "meta": 2,
+    }
+
+
+def equinox_opens_by_fields() -> bool:
+    """Whether equinox takes its modules for their fields and nothing else.
+
+    False for a release that does otherwise, and while equinox is still being imported.
+    """
+    try:
+        return _opens_by_fields_in_equinox()
+    except Exception:
+        return False
+
+
+def is_equinox_module(cls: type) -> bool:
+    """Whether a class is one of equinox's modules, whose instances are frozen."""
+    module = getattr(sys.modules.get("equinox"), "Module", None)
+    return isinstance(module, type) and inherits(cls, module)

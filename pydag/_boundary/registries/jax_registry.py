@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX's registry, as the last place where pydag looks for a class."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import jax
+import optree
+from jax import tree_util
+
+import pydag._core as _core
+from pydag._boundary.content.state import variable_classes
+from pydag._boundary.foreign import equinox_private, flax_private, jax_private
+from pydag._boundary.packed.dag import Dag, open_with_names
+from pydag.registry import lookup
+from pydag.registry.class_table import bases_of, inherits, names_in
+from pydag.registry.fields import cached_names
+from pydag.registry.weak_table import WeakTable
+from pydag.sharing.update import writer_finders
+
+from .known_fields import builder, known_fields
+from .stand_ins import Trial
+
+asked_pydag: WeakTable[Any] = WeakTable()
+"""How JAX sees the instances of a class whose entry in its registry asks pydag."""
+
+# How the entries of a class are written in a path, by the type of the entry: ".{}" or "[{!r}]".
+_styles: WeakTable[dict[type, str]] = WeakTable()
+
+
+class JaxEntry(optree.PyTreeEntry):
+    """A step into a node of a class that only JAX knows: an attribute, a key, or a number."""
+
+    __slots__: ClassVar[tuple[()]] = ()
+
+    def __call__(self, obj: Any, /) -> Any:
+        style = _styles.get(self.type, {}).get(type(self.entry))
+        if style is None:
+            raise TypeError(f"JAX doesn't say how the children of {self.type!r} are got from it")
+        return getattr(obj, self.entry) if style == ".{}" else obj[self.entry]
+
+    def codify(self, node: str = "", /) -> str:
+        style: str = _styles.get(self.type, {}).get(type(self.entry), "[<flat index {}>]")
+        return node + style.format(self.entry)
+
+
+class JaxField(JaxEntry, optree.GetAttrEntry):
+    """The same for a class whose children are attributes, or so it seems: texts show them as such.
+
+    A dataclass is taken for one until its keys were asked for; some are sequences.
+    """
+
+    __slots__: ClassVar[tuple[()]] = ()
+
+
+# Of the keys that say what the entries do: the attribute that has it, and how it is written.
+_PLAIN: dict[type, tuple[str, str]] = {
+    tree_util.GetAttrKey: ("name", ".{}"),
+    tree_util.DictKey: ("key", "[{!r}]"),
+    tree_util.SequenceKey: ("idx", "[{!r}]"),
+}
+
+
+def _may_give_names(cls: type, entry: Any) -> bool:
+    """Whether a class may give names to some instances' children if it gave none to another's.
+
+    JAX doesn't say whether a class has a function for keys. One that was registered with two
+    functions, and gave one instance nothing but numbers, is taken for a class without.
+    """
+    free = getattr(getattr(entry.to_iter, "__code__", None), "co_freevars", ())
+    has_method = any("tree_flatten_with_keys" in names_in(base) for base in bases_of(cls))
+    return has_method or "flatten_with_keys" in free
+
+
+class _Opener:
+    """Opens the instances of one class, and names their children.
+
+    The names are asked for at every instance, since they may depend on it. They don't where the
+    children are the fields of a dataclass, or have no names.
+    """
+
+    def __init__(self, cls: type, entry: Any, trial: Trial) -> None:
+        self.flatten = entry.to_iter
+        self.registration: object = None
+        self.entry_type = JaxField if dataclasses.is_dataclass(cls) else JaxEntry
+        self.may_give_names = trial.how is not None or _may_give_names(cls, entry)
+        fields = jax_private.dataclass_fields(entry)
+        self.names: Any = self.ask if fields is None else fields[0]
+        self.styles: dict[type, str] = {}
+        _styles.set(cls, self.styles)
+        if fields is not None:
+            self.styles[str] = ".{}"
+            self.entry_type = JaxField
+        if cls is Dag:
+            self.flatten, self.names, self.entry_type = open_with_names, None, JaxField
+            self.styles[str] = ".{}"
+        self.trial = trial
+
+    def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
+        """The names of a node's children, of which there are so many; None where it has none."""
+        opened = jax_private.flatten_one_level_with_keys(node)
+        if opened is None:
+            return None
+        names: list[Any] = []
+        pairs = tuple(opened[0])
+        for key, _ in pairs:
+            plain = _PLAIN.get(type(key))
+            if plain is None:
+                self.note_numbers(pairs)
+                return None
+            attribute, style = plain
+            name = getattr(key, attribute)
+            if self.styles.get(type(name)) != style and not self.add_style(key, name):
+                return None  # a key and an attribute, both strings: an entry would not tell which
+            names.append(name)
+        return tuple(names) if len(names) == count else None
+
+    def note_numbers(self, children: Iterable[tuple[Any, Any]]) -> None:
+        """Asks no instance any more if JAX's keys say no more than numbers."""
+        if not self.may_give_names and all(_is_number(key) for key, _ in children):
+            self.names = None
+            _core.name_children(self.registration, self.flatten, None)
+
+    def add_style(self, key: Any, name: Any) -> bool:
+        """Notes how entries of a type are written; False where they are written otherwise."""
+        attribute, style = _PLAIN[type(key)]
+        if self.styles.setdefault(type(name), style) != style:
+            return False
+        if type(name) is str:
+            self.write_as(style)
+        _core.read_names_of_keys(self.registration, type(key), attribute, type(name))
+        return True
+
+    def write_as(self, style: str) -> None:
+        """Tells the core whether the names of children are attributes."""
+        entry_type = JaxField if style == ".{}" else JaxEntry
+        if entry_type is not self.entry_type:
+            self.entry_type = entry_type
+            _core.set_path_entry_type(self.registration, entry_type)
+
+    def __call__(self, node: Any) -> tuple[Any, ...]:
+        children, aux_data, *given = self.flatten(node)
+        children, names = tuple(children), given[0] if given else self.names
+        if callable(names):
+            names = names(node, len(children)) if children else None
+        if self.trial.how is not None:
+            found = self.trial.learn(node, (children, aux_data, names))
+            if found is not None:
+                return found
+        return (children, aux_data) if names is None else (children, aux_data, names)
+
+
+def _is_number(key: Any) -> bool:
+    return isinstance(key, tree_util.FlattenedIndexKey)
+
+
+# For each class JAX's entry, and the object that the core got for it, by which the core recognizes
+# a registration that it reads again.
+_registrations: WeakTable[tuple[Any, object]] = WeakTable()
+
+
+def entry_of(cls: type) -> Any:
+    """What JAX has registered for a class, or None."""
+    if lookup.is_found_by_identity(cls):
+        return jax_private.registry.get(cls)
+    entries = list(jax_private.registry.items())
+    return next((entry for known, entry in entries if known is cls), None)
+
+
+def _look_up(cls: type) -> "lookup.Foreign | None":
+    entry = entry_of(cls)
+    if entry is None or asked_pydag.get(cls, None) is not None:
+        return None
+    known, registration = _registrations.get(cls, (None, None))
+    if registration is None or known is not entry:
+        registration = _registration(cls, entry)
+        _registrations.set(cls, (entry, registration))
+    found: object = registration
+    return found
+
+
+def _registration(cls: type, entry: Any) -> object:
+    fields, resolve, look_again = known_fields(cls, entry), None, None
+    build = builder(cls, entry)
+    if fields is not None:
+        names = fields.data + fields.meta
+        answer = fields.data, (), fields.meta, tuple(n for n in cached_names(cls) if n not in names)
+        resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
+        look_again = lambda: known_fields(cls, entry) == fields  # noqa: E731
+    trial = Trial(cls, entry)
+    opener = _Opener(cls, entry, trial)
+    if fields is not None:
+        opener.styles[str] = ".{}"
+    opener.registration = _core.foreign_registration(
+        cls,
+        opener,
+        build if trial.how is None else trial.build,
+        opener.entry_type,
+        resolve,
+        look_again,
+        fields is not None and fields.is_strict,
+        equinox_private.is_equinox_module(cls),
+        _is_variable(cls),
+    )
+    trial.registration = opener.registration
+    if trial.how is None:
+        with_keys = jax_private.flatten_one_level_with_keys if callable(opener.names) else None
+        _core.name_children(opener.registration, opener.flatten, opener.names, with_keys)
+    return opener.registration
+
+
+def _is_variable(cls: type) -> bool:
+    """Whether arrays have no identity below an instance, which has it; notes which are trained."""
+    classes = flax_private.variable_classes()
+    if classes is None or not inherits(cls, classes[0]):
+        return False
+    if classes not in variable_classes:
+        variable_classes.append(classes)
+    return True
+
+
+def _known_to_jax_alone() -> list[type]:
+    """The classes of JAX's registry, but for those that pydag knows, or knew."""
+    return [cls for cls in list(jax_private.registry) if asked_pydag.get(cls, None) is None]
+
+
+writer_finders.append(flax_private.writer_of)
+lookup.add_fallback(_look_up, jax_private.registry, _known_to_jax_alone)
+lookup.set_value_base(jax.core.AbstractValue)  # JAX may keep one for all that are equal

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes that their library opens and builds by fields alone: the core does it without a call.
+
+That is so of equinox modules, of `jax.tree_util.register_dataclass` (and so of `flax.struct`), and
+of chex dataclasses. It is not so where the class has code of its own that would have to run.
+"""
+
+import dataclasses
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pydag._boundary.foreign import equinox_private, jax_private
+from pydag.registry.class_table import bases_of, inherits, names_in
+
+Names = tuple[str, ...]
+
+
+class KnownFields(NamedTuple):
+    """The attributes that are all that there is to an instance."""
+
+    data: Names
+    meta: Names
+    # Whether an instance with other attributes, or without some of these, is the library's to open.
+    is_strict: bool
+
+
+def known_fields(cls: type, entry: Any) -> KnownFields | None:
+    """The fields of a class; None where its functions have to run.
+
+    Args:
+        entry: What JAX has registered for the class.
+    """
+    found = _of_equinox(cls) if _is_dataclass(cls) else None
+    if found is None:
+        found = fields_of(cls, entry)
+        if found is None or not _has_no_code(cls, found):
+            return None
+    is_taken = any(_is_taken(cls, name, found.is_strict) for name in found.data + found.meta)
+    return None if is_taken else found
+
+
+def fields_of(cls: type, entry: Any) -> KnownFields | None:
+    """The fields of a class by which its library opens it, whatever runs when one is built."""
+    return _of_library(cls, entry) if _is_dataclass(cls) else None
+
+
+def _is_dataclass(cls: type) -> bool:
+    return isinstance(names_in(cls).get("__dataclass_fields__"), dict)
+
+
+def builder(cls: type, entry: Any) -> Callable[[Any, Any], Any]:
+    """The library's function that builds an instance.
+
+    A gradient has None at leaves that it isn't by. Where a constructor refuses that, and the fields
+    are known, an instance is made of them past the constructor.
+    """
+    library: Callable[[Any, Any], Any] = entry.from_iter
+    fields = fields_of(cls, entry)
+    if fields is None:
+        return library
+
+    def build(aux_data: Any, children: Any) -> Any:
+        try:
+            return library(aux_data, children)
+        except Exception:
+            if not any(child is None for child in children):
+                raise
+        instance: Any = object.__new__(cls)
+        meta = aux_data if fields.meta else ()
+        for name, value in zip(fields.data + fields.meta, (*children, *meta), strict=True):
+            object.__setattr__(instance, name, value)
+        return instance
+
+    return build
+
+
+def _of_equinox(cls: type) -> KnownFields | None:
+    if not (equinox_private.is_equinox_module(cls) and equinox_private.equinox_opens_by_fields()):
+        return None
+    fields = dataclasses.fields(cls)
+    meta = tuple(f.name for f in fields if f.metadata.get("static", False))
+    return KnownFields(tuple(f.name for f in fields if f.name not in meta), meta, True)
+
+
+def _of_library(cls: type, entry: Any) -> KnownFields | None:
+    """The fields of a dataclass of chex's or of JAX's registry; a constructor may have to run."""
+    if _is_of_chex(entry):
+        return KnownFields(tuple(sorted(f.name for f in dataclasses.fields(cls))), (), True)
+    names = jax_private.dataclass_fields(entry)
+    if names is None or {*names[0], *names[1]} != {f.name for f in dataclasses.fields(cls)}:
+        return None
+    return KnownFields(*names, False)
+
+
+def _has_no_code(cls: type, fields: KnownFields) -> bool:
+    """Whether nothing of the class's has to run when an instance is opened or built."""
+    if fields.is_strict:
+        return not _has_own(cls, "__new__", "__post_init__")
+    return not _has_own(cls, "__getattribute__", "__getattr__") and _only_sets_fields(cls)
+
+
+@functools.cache
+def _functions_of_chex() -> tuple[Any, ...]:
+    class Known:
+        b: Any
+        a: Any
+
+    chex: Any = sys.modules["chex"]
+    entry = jax_private.registry[chex.dataclass(Known)]
+    return entry.to_iter.__code__, entry.from_iter.func.__code__
+
+
+def _is_of_chex(entry: Any) -> bool:
+    """Whether a class is opened as chex opens its dataclasses, found by trying it out."""
+    build = getattr(entry.from_iter, "func", None)
+    functions = tuple(getattr(f, "__code__", None) for f in (entry.to_iter, build))
+    if "chex" not in sys.modules or None in functions:
+        return False
+    try:
+        return functions == _functions_of_chex()
+    except Exception:  # another release, or one that isn't whole yet
+        return False
+
+
+def _is_taken(cls: type, name: str, slots_too: bool) -> bool:
+    """Whether an assignment to the attribute goes to something of the class's, such as a property.
+
+    Args:
+        slots_too: Whether a slot counts, which is no place for an attribute of a strict class.
+    """
+    for base in bases_of(cls):
+        if name in names_in(base):
+            kind = type(names_in(base)[name])
+            if kind is types.MemberDescriptorType:
+                return slots_too
+            return any(
+                "__set__" in names_in(b) or "__delete__" in names_in(b) for b in bases_of(kind)
+            )
+    return False
+
+
+def _has_own(cls: type, *names: str) -> bool:
+    """Whether a class, or one that it inherits from, defines one of these otherwise than object."""
+    own = [names_in(base) for base in bases_of(cls) if base is not object]
+    return any(name in defined for defined in own for name in names)
+
+
+def _only_sets_fields(cls: type) -> bool:
+    """Whether making an instance sets its fields, and does nothing else.
+
+    So it is if `__init__` is what `@dataclass` writes for these fields where there is nothing else.
+    """
+    metaclasses = bases_of(type(cls))
+    if any("__call__" in names_in(meta) for meta in metaclasses if not inherits(type, meta)):
+        return False
+    parameters: Any = getattr(cls, "__dataclass_params__", None)
+    if _has_own(cls, "__new__") or parameters is None:
+        return False
+    if not parameters.frozen and _has_own(cls, "__setattr__"):
+        return False
+    fields = dataclasses.fields(cls)
+    if not all(f.init for f in fields):
+        return False
+    written = _code(cls)
+    return written is not None and written == _code(_alike(fields, parameters.frozen))
+
+
+def _alike(fields: tuple["dataclasses.Field[Any]", ...], is_frozen: bool) -> type:
+    """A dataclass with these fields, and nothing else."""
+
+    def field(given: "dataclasses.Field[Any]") -> Any:
+        options: dict[str, Any] = {"kw_only": given.kw_only}
+        if given.default is not dataclasses.MISSING:
+            options["default"] = None
+        if given.default_factory is not dataclasses.MISSING:
+            options["default_factory"] = list
+        return dataclasses.field(**options)
+
+    named = [(f.name, Any, field(f)) for f in fields]
+    return dataclasses.make_dataclass("Alike", named, frozen=is_frozen)
+
+
+def _code(cls: type) -> tuple[Any, ...] | None:
+    code = getattr(getattr(cls, "__init__", None), "__code__", None)
+    if not isinstance(code, types.CodeType):
+        return None
+    return code.co_code, code.co_consts, code.co_names, code.co_varnames, code.co_freevars

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.tree`, for DAGs: its functions under its names, and what is shared stays shared.
+
+The leaves are the data, as the wrappers of `pydag.jaxinterop` see it: arrays, refs, and the numbers
+of dicts and records, each once however many paths lead to it. The numbers and flags of modules,
+text, functions and other objects belong to the structure: no function is called for them, and
+`structure` compares them. So a cast, an average, or a count needs no guard. `copy` is pydag's own.
+
+>>> w = jnp.ones(2)
+>>> doubled = map(lambda x: 2 * x, {"encoder": w, "decoder": w, "name": "net"})
+>>> doubled["encoder"] is doubled["decoder"], doubled["name"]
+(True, 'net')
+"""
+
+from .trees.copied import copy as copy
+from .trees.functions import all as all
+from .trees.functions import broadcast as broadcast
+from .trees.functions import flatten as flatten
+from .trees.functions import flatten_with_path as flatten_with_path
+from .trees.functions import leaves as leaves
+from .trees.functions import leaves_with_path as leaves_with_path
+from .trees.functions import map as map
+from .trees.functions import map_with_path as map_with_path
+from .trees.functions import reduce as reduce
+from .trees.functions import structure as structure
+from .trees.functions import transpose as transpose
+from .trees.functions import unflatten as unflatten
+from .trees.structure import Structure as Structure
+
+__all__ = [
+    "Structure",
+    "all",
+    "broadcast",
+    "copy",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "structure",
+    "transpose",
+    "unflatten",
+]

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jax.tree`'s functions, for DAGs, with the eyes of the wrappers: the leaves are the data."""
+
+import builtins
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, overload
+
+from pydag._boundary.content.content import Content, take_apart
+from pydag._boundary.content.numbers import with_arrays
+from pydag.ops.broadcast import broadcast_prefix
+from pydag.public.swapped import check_function
+from pydag.typing import Builtin, Dag, IsLeaf, Leaf
+
+from .paths import KeyPath, TakesPath, by_path, key_path
+from .rests import leaves_of_rest
+from .structure import Structure
+
+T = TypeVar("T")
+
+_NOTHING: Any = object()
+
+
+def flatten(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[list[Leaf], Structure]:
+    """The distinct leaves of a DAG, and its structure.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered.
+
+    >>> w = jnp.ones(2)
+    >>> found, treedef = flatten({"encoder": w, "decoder": w, "name": "net"})
+    >>> len(found), treedef.num_leaves
+    (1, 1)
+    """
+    found, content = take_apart(tree, is_leaf=is_leaf)
+    return found, Structure(content)
+
+
+def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
+    """The distinct leaves of a DAG: arrays, refs, and the numbers of dicts and records.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered.
+
+    >>> w = jnp.ones(2)
+    >>> sum(x.size for x in leaves({"encoder": w, "decoder": w, "name": "net"}))
+    2
+    """
+    return take_apart(tree, is_leaf=is_leaf)[0]
+
+
+def structure(tree: Dag, is_leaf: IsLeaf | None = None) -> Structure:
+    """All of a DAG but its data: what a call by `pydag.jaxinterop.jit` is compiled for.
+
+    Two structures are equal if and only if such a call would not compile anew for their sake:
+    classes, order, sharing and configuration count. A structure can be hashed.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered.
+
+    >>> w = jnp.ones(2)
+    >>> structure([w, w]) == structure([w, jnp.ones(2)])
+    False
+    """
+    return Structure(take_apart(tree, is_leaf=is_leaf)[1])
+
+
+def unflatten(treedef: Structure, leaves: Iterable[Leaf]) -> Dag:
+    """A DAG of a structure, with these leaves.
+
+    Args:
+        treedef: What `structure` or `flatten` gave.
+        leaves: As many as it has.
+
+    Raises:
+        ValueError: There are more of them, or fewer.
+
+    >>> w = jnp.ones(2)
+    >>> tree = unflatten(structure({"a": w, "b": w, "n": "net"}), [jnp.zeros(2)])
+    >>> tree["a"] is tree["b"], tree["n"]
+    (True, 'net')
+    """
+    return treedef.unflatten(leaves)
+
+
+@overload
+def map(f: Callable[..., Any], tree: Builtin, *rest: Dag, is_leaf: IsLeaf | None = None) -> Any: ...
+@overload
+def map(f: Callable[..., Any], tree: T, *rest: Dag, is_leaf: IsLeaf | None = None) -> T: ...
+def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = None) -> Any:
+    """Call a function once for each distinct leaf; the result is shared as `tree` is.
+
+    Configuration, text and functions are never given to `f`, and stay. Where a further tree has
+    None, `f` isn't called, and the leaf stays: so a model and its gradient are mapped together.
+    A number that `f` returns in the place of an array of a module, where numbers are configuration,
+    becomes an array of no dimension: so a mask or a size is data of the result.
+
+    Args:
+        f: Gets the leaf, and what each further tree has at its place.
+        tree: The DAG.
+        rest: Trees with at least the structure of `tree`, whose configuration isn't compared. Each
+            gives every object one answer. None in any of the trees fits everything.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+
+    Raises:
+        ValueError: A further tree is structured in another way.
+        SharingError: A further tree gives one object two answers.
+        TypeError: A leaf is an object of a class that is not registered.
+        CycleError: An object contains itself.
+
+    >>> w = jnp.ones(2)
+    >>> doubled = map(lambda x: 2 * x, {"a": w, "b": w, "name": "net"})
+    >>> doubled["a"] is doubled["b"], doubled["name"]
+    (True, 'net')
+    """
+    check_function("map", f, tree)
+    found, content = take_apart(tree, is_leaf=is_leaf)
+    new = [leaf if stays else f(leaf, *row) for leaf, row, stays in _rows(content, found, rest)]
+    return content.build(with_arrays(content, new))
+
+
+def _rows(
+    content: Content, found: Iterable[Leaf], rest: tuple[Dag, ...]
+) -> "list[tuple[Leaf, tuple[Any, ...], bool]]":
+    """For each leaf what the further trees have there, and whether one of them has nothing."""
+    columns = [leaves_of_rest(content, tree, f"rest[{i}]") for i, tree in enumerate(rest)]
+    rows = zip(*columns, strict=True) if columns else (() for _ in found)
+    return [
+        (leaf, row, leaf is not None and builtins.any(x is None for x in row))
+        for leaf, row in zip(found, rows, strict=True)
+    ]
+
+
+def _asks(tree: Dag, is_leaf: Any, takes_path: bool) -> IsLeaf | None:
+    return by_path(tree, is_leaf) if takes_path and is_leaf is not None else is_leaf
+
+
+def flatten_with_path(
+    tree: Dag,
+    is_leaf: "IsLeaf | TakesPath | None" = None,
+    is_leaf_takes_path: bool = False,
+) -> tuple[list[tuple[KeyPath, Leaf]], Structure]:
+    """The distinct leaves of a DAG with their paths, and its structure.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+        is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
+
+    Returns:
+        Pairs of a path, as JAX's keys, and a leaf. The path of a shared leaf is the first.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered.
+
+    >>> w = jnp.ones(2)
+    >>> pairs, _ = flatten_with_path({"layers": [w, w]})
+    >>> [jax.tree_util.keystr(path) for path, _ in pairs]
+    ["['layers'][0]"]
+    """
+    found, content = take_apart(tree, is_leaf=_asks(tree, is_leaf, is_leaf_takes_path))
+    accessors = content.traced_among(content.spec.accessors())
+    paths = [key_path(accessor) for accessor in accessors]
+    return list(zip(paths, found, strict=True)), Structure(content)
+
+
+def leaves_with_path(
+    tree: Dag,
+    is_leaf: "IsLeaf | TakesPath | None" = None,
+    is_leaf_takes_path: bool = False,
+) -> list[tuple[KeyPath, Leaf]]:
+    """The distinct leaves of a DAG with their paths.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+        is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
+
+    Raises:
+        CycleError: An object contains itself.
+        TypeError: A leaf is an object of a class that is not registered.
+
+    >>> [(path, leaf)] = leaves_with_path({"a": 3.0})
+    >>> path, leaf
+    ((DictKey(key='a'),), 3.0)
+    """
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+@overload
+def map_with_path(
+    f: Callable[..., Any],
+    tree: Builtin,
+    *rest: Dag,
+    is_leaf: "IsLeaf | TakesPath | None" = None,
+    is_leaf_takes_path: bool = False,
+) -> Any: ...
+@overload
+def map_with_path(
+    f: Callable[..., Any],
+    tree: T,
+    *rest: Dag,
+    is_leaf: "IsLeaf | TakesPath | None" = None,
+    is_leaf_takes_path: bool = False,
+) -> T: ...
+def map_with_path(
+    f: Callable[..., Any],
+    tree: Dag,
+    *rest: Dag,
+    is_leaf: "IsLeaf | TakesPath | None" = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """As `map`; the function also gets the path of the leaf, as JAX's keys.
+
+    Args:
+        f: Gets the path, the leaf, and what each further tree has at its place.
+        tree: The DAG.
+        rest: Trees with at least the structure of `tree`, whose configuration isn't compared. Each
+            gives every object one answer. None in any of the trees fits everything.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+        is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
+
+    Raises:
+        ValueError: A further tree is structured in another way.
+        SharingError: A further tree gives one object two answers.
+        TypeError: As for `map`.
+        CycleError: An object contains itself.
+
+    >>> map_with_path(lambda path, x: jax.tree_util.keystr(path), {"a": 1.0, "b": 2.0})
+    {'a': "['a']", 'b': "['b']"}
+    """
+    check_function("map_with_path", f, tree)
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    rows = _rows(treedef._content, [leaf for _, leaf in pairs], rest)
+    return treedef.unflatten(
+        leaf if stays else f(path, leaf, *row)
+        for (path, _), (leaf, row, stays) in zip(pairs, rows, strict=True)
+    )
+
+
+def reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Dag,
+    initializer: Any = _NOTHING,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """Call a function for what was found so far, and the next leaf, for each distinct leaf.
+
+    Args:
+        function: Gets both.
+        tree: The DAG.
+        initializer: What the first call gets; left out: the first leaf.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+
+    Raises:
+        TypeError: There is neither a leaf nor an initializer.
+        CycleError: An object contains itself.
+
+    >>> reduce(lambda total, x: total + x.size, {"a": jnp.ones(2), "b": jnp.ones(3)}, 0)
+    5
+    """
+    check_function("reduce", function, tree)
+    start = () if initializer is _NOTHING else (initializer,)
+    return functools.reduce(function, leaves(tree, is_leaf), *start)
+
+
+def all(tree: Dag, *, is_leaf: IsLeaf | None = None) -> bool:
+    """Whether all distinct leaves are true.
+
+    Args:
+        tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+
+    Raises:
+        CycleError: An object contains itself.
+
+    >>> all(map(lambda x: bool((x > 0).all()), {"a": jnp.ones(2)}))
+    True
+    """
+    return builtins.all(leaves(tree, is_leaf))
+
+
+def transpose(
+    outer_treedef: Structure, inner_treedef: Structure | None, pytree_to_transpose: Dag
+) -> Any:
+    """A DAG of DAGs turned inside out.
+
+    Args:
+        outer_treedef: What stands outside in the tree, and inside in the result.
+        inner_treedef: What stands at each leaf of it; None: as at the first one.
+        pytree_to_transpose: The tree.
+
+    Raises:
+        ValueError: The tree isn't structured so.
+
+    >>> pairs = {"a": [1.0, 2.0], "b": [3.0, 4.0]}
+    >>> transpose(structure({"a": 0.0, "b": 0.0}), structure([0.0, 0.0]), pairs)
+    [{'a': 1.0, 'b': 3.0}, {'a': 2.0, 'b': 4.0}]
+    """
+    rows = outer_treedef.flatten_up_to(pytree_to_transpose)
+    if inner_treedef is None:
+        if not rows:
+            raise ValueError("transpose: inner_treedef must be given where the outer has no leaves")
+        inner_treedef = structure(rows[0])
+    columns = zip(*(inner_treedef.flatten_up_to(row) for row in rows), strict=True)
+    found = [outer_treedef.unflatten(column) for column in columns]
+    if not rows:
+        found = [outer_treedef.unflatten(()) for _ in range(inner_treedef.num_leaves)]
+    return inner_treedef.unflatten(found)
+
+
+def broadcast(prefix_tree: Dag, full_tree: Dag, is_leaf: IsLeaf | None = None) -> Any:
+    """A DAG of the structure of `full_tree`, with what a tree prefix says for each leaf.
+
+    Args:
+        prefix_tree: A leaf of it speaks for all that lies below.
+        full_tree: The DAG.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+
+    Raises:
+        ValueError: It is no prefix.
+        SharingError: It gives one object two answers.
+        CycleError: An object contains itself.
+
+    >>> w = jnp.ones(2)
+    >>> broadcast({"a": 1.0, "b": 2.0}, {"a": [w, w], "b": jnp.ones(3)})
+    {'a': [1.0, 1.0], 'b': 2.0}
+    """
+    _, content = take_apart(full_tree, is_leaf=is_leaf)
+    said = content.traced_among(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+    return content.build(with_arrays(content, said))
