@@ -1,20 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """A directory of safetensors files, whose index says which array is in which of them."""
 
+import contextlib
 import errno
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
 
 from .aliases import aliases_in, contradictions
 from .header import Entry
-from .index import Index, indices_in, is_index, read_index
+from .index import SHARD, Index, indices_among, is_index, read_index
 from .reading import File
+from .replacing import ReplacedError, is_folder_locked
 from .source import Source
 
 _PART = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 _SHOWN = 5
+_WAITS = (0.0, 0.01, 0.1, 0.5)  # seconds
+
+T = TypeVar("T")
+
+
+def read_again(read: Callable[[], T]) -> T:
+    """What `read` gives; where what it reads is replaced meanwhile, it is called again.
+
+    Raises:
+        OSError: It is replaced again and again.
+    """
+    for seconds in _WAITS:
+        with contextlib.suppress(ReplacedError):
+            return read()
+        time.sleep(seconds)
+    return read()
 
 
 def opened(path: str | os.PathLike[str]) -> Source:
@@ -31,10 +50,15 @@ def opened(path: str | os.PathLike[str]) -> Source:
 
 
 def _in_folder(folder: str) -> Source:
-    indices = indices_in(folder)
-    files = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+    names = sorted(os.listdir(folder))
+    indices = indices_among(names)
     if len(indices) == 1:
         return Directory(os.path.join(folder, indices[0]))
+    if not indices and (is_folder_locked(folder) or sorted(os.listdir(folder)) != names):
+        raise ReplacedError(folder)
+    files = [name for name in names if name.endswith(".safetensors") and name[0] != "."]
+    if "model.safetensors" in files and all(map(SHARD.fullmatch, files)):
+        files = ["model.safetensors"]  # and what a save left that was killed
     if not indices and not files:
         raise IsADirectoryError(
             errno.EISDIR, "it is a directory without a safetensors file or an index", folder
@@ -47,7 +71,10 @@ def _in_folder(folder: str) -> Source:
     part = _PART.fullmatch(files[0])
     if part is not None and int(part[1]) != 1:
         raise ValueError(f"{folder!r}: there is no index, and {files[0]!r} is a part of a model")
-    return File(os.path.join(folder, files[0]))
+    try:
+        return File(os.path.join(folder, files[0]))
+    except FileNotFoundError:
+        raise ReplacedError(folder) from None
 
 
 class Directory(Source):
@@ -128,7 +155,7 @@ class Directory(Source):
 
     def _check_version(self) -> None:
         if _version(self.path) != self._version:
-            raise OSError(f"{self.path!r} is being replaced while it is read")
+            raise ReplacedError(self.path)
 
     def arrays(self, names: Collection[str]) -> dict[str, Any]:
         """The arrays of these names, mapped, read-only. One of booleans is read, and checked."""

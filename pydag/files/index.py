@@ -2,16 +2,20 @@
 """The index of a directory of safetensors files: which array is in which file."""
 
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import re
+from collections.abc import Collection
+from typing import NamedTuple
 
 from pydag.structure.document import parse
 
 from .header import LARGEST
 from .package import STRUCTURE
+from .path import check_regular
 
 INDEX = "model.safetensors.index.json"
 _ENDING = ".safetensors.index.json"
+# What `save` calls the files of a model.
+SHARD = re.compile(r"model((-[0-9a-f]{8})?-\d{5}-of-\d{5})?\.safetensors")
 
 
 class Index(NamedTuple):
@@ -32,10 +36,9 @@ def is_index(path: str) -> bool:
     return path.endswith(_ENDING)
 
 
-def indices_in(folder: str) -> list[str]:
-    """The names of the indices in a folder: the usual one, else all that there are."""
-    names = sorted(name for name in os.listdir(folder) if is_index(name))
-    return [INDEX] if INDEX in names else names
+def indices_among(names: Collection[str]) -> list[str]:
+    """Those of the names in a folder that are indices: the usual one, else all that there are."""
+    return [INDEX] if INDEX in names else sorted(filter(is_index, names))
 
 
 def read_index(path: str) -> Index:
@@ -45,6 +48,7 @@ def read_index(path: str) -> Index:
         ValueError: It is none, or it names a file outside of its folder.
         OSError: It can't be read.
     """
+    check_regular(path)
     with open(path, "rb") as file:
         text = file.read(LARGEST + 1)
     if len(text) > LARGEST:
@@ -60,20 +64,20 @@ def read_index(path: str) -> Index:
             "array"
         )
     for name, file in files.items():
-        if not is_plain_name(file):
+        if not is_plain_name(file) or file == os.path.basename(path):
             raise ValueError(
                 f"{path!r}: {name!r} is said to be in {file[:200]!r}, and only a file beside the "
                 "index may be named"
             )
-    return Index(path, os.path.dirname(path), files, _structure(whole))
+    found = whole.get("metadata")
+    metadata = found if type(found) is dict else {}
+    structure = metadata.get(STRUCTURE)
+    if not files and structure is None and metadata.get("total_size") != 0:
+        raise ValueError(f"{path!r} is no index of safetensors files: `weight_map` names no array")
+    structure = structure if type(structure) is str else None
+    return Index(path, os.path.dirname(path), files, structure)
 
 
 def is_plain_name(file: str) -> bool:
     """Whether a text names a file of the folder itself, on any system."""
     return file not in ("", ".", "..") and not any(c in file for c in "/\\:\0")
-
-
-def _structure(whole: Mapping[str, Any]) -> str | None:
-    metadata = whole.get("metadata")
-    found = metadata.get(STRUCTURE) if type(metadata) is dict else None
-    return found if type(found) is str else None

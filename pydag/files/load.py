@@ -21,7 +21,7 @@ from pydag.typing import Dag, Leaf, Where
 from .arrays import of_class
 from .configuration import configuration_in, has_meta_fields, meta_differences
 from .described import Described
-from .directory import opened
+from .directory import opened, read_again
 from .fill import Filler
 from .flat import read_flat
 from .loaded import Loaded, chosen_by_path, selected
@@ -97,10 +97,10 @@ def load(
 
     Raises:
         ValueError: The path is an address, such as `s3://...`; the file is damaged; an index names
-            what isn't there; a class isn't registered here, or a class or function would have to
-            be named; with `like`: names are missing or too many, copies of one array differ, or a
-            type or shape differs.
-        OSError: The file can't be read.
+            what isn't there, or files that disagree on an alias; a class isn't registered here, or
+            a class or function would have to be named; with `like`: names are missing or too many,
+            copies of one array differ, or a type or shape differs.
+        OSError: The file can't be read, or is replaced by other programs again and again.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
     """
     check_path(path, like, "load(path, like)")
@@ -131,6 +131,18 @@ def read(
     check_local(path, is_read=True)
     asked = _checked_classes(classes)
     known = FunctionNames([functions] if callable(functions) else functions)
+    return read_again(lambda: _read(path, wanted, only, strict, namespace, asked, known))
+
+
+def _read(
+    path: str | os.PathLike[str],
+    wanted: tuple[Sequence[Leaf], PyDagSpec] | None,
+    only: Where | None,
+    strict: bool,
+    namespace: str | None,
+    asked: tuple[type, ...],
+    known: FunctionNames,
+) -> Loaded:
     source = opened(path)
     if only is None:
         source.open_for(None)

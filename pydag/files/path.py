@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors for what is given as the path of a file by mistake."""
 
+import errno
 import os
 import re
+import stat
 
 from pydag.public.swapped import MISSING, refuse_class
 from pydag.structure.text import short_repr
@@ -39,3 +41,12 @@ def check_local(path: str | os.PathLike[str], is_read: bool = False) -> None:
             f"{path!r} is an address, and pydag {what} files of this machine alone\n"
             f"  {cure}, such as with fsspec."
         )
+
+
+def check_regular(path: str) -> None:
+    """Raises OSError where a path is no regular file: to read a pipe might never end."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no regular file", path)

@@ -128,7 +128,10 @@ class Plan:
         if array.shape != shape or DTYPES.get(dtype_name(array.dtype)) != dtype:
             wrong = TypeError(f"its numbers are {signature_text(array)}")
             raise TypeError(self._refusal(i, wrong))
-        return (array.reshape(-1).view("u1").data,)  # Python's buffers don't know each type
+        plain = array.reshape(-1).view("u1")  # Python's buffers don't know each type
+        if dtype == "BOOL" and plain.size and plain.max() > 1:
+            plain = (plain != 0).view("u1")  # as NumPy and torch take any byte
+        return (plain.data,)
 
     def names(self) -> Iterable[str]:
         """The names of all arrays."""

@@ -13,6 +13,8 @@ from .arrays import numpy_dtype
 from .collector import collector_paused
 from .header import LARGEST, Header, Run, checked, parsed
 from .package import STRUCTURE, package
+from .path import check_regular
+from .replacing import ReplacedError
 from .source import Source
 
 _ATTEMPTS = 5
@@ -33,13 +35,14 @@ class File(Source):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
+        self.metadata: dict[str, str]
         self._dtypes: dict[str, Any] = {}
         self._runs: list[Run] | None = None
         for _ in range(_ATTEMPTS):
             if self._open():
                 break
         else:
-            raise OSError(f"{self.path!r} is being replaced while it is read")
+            raise ReplacedError(self.path)
         self.text = self.metadata.pop(STRUCTURE, None)
 
     @collector_paused()
@@ -48,6 +51,7 @@ class File(Source):
         import numpy as np
 
         package()
+        check_regular(self.path)
         with open(self.path, "rb") as file:
             before = os.fstat(file.fileno())
             size = int.from_bytes(file.read(8), "little")

@@ -2,11 +2,14 @@
 """New files that take the place of old ones at once, so that a crash leaves one or the other."""
 
 import contextlib
+import errno
 import os
 import re
 import stat
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from .path import check_regular
 
 fcntl: Any
 try:
@@ -14,8 +17,15 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-_MOST = 100  # characters of a name
+_MOST = 100  # bytes of a name, of the 255 that most systems allow
 _NEW = re.compile(r"\.(.+)\.pydag-[0-9a-f]{16}", re.DOTALL)
+
+
+class ReplacedError(OSError):
+    """Another program replaces what is read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.EBUSY, "it is being replaced while it is read", path)
 
 
 class NewFile:
@@ -37,7 +47,7 @@ class NewFile:
     def beside(cls, folder: str, name: str) -> "NewFile":
         """A new, empty file in a folder, with another name than `name`."""
         while True:
-            path = os.path.join(folder, f".{name[:_MOST]}.pydag-{os.urandom(8).hex()}")
+            path = os.path.join(folder, f".{_beginning(name)}.pydag-{os.urandom(8).hex()}")
             # So that the umask decides on the mode.
             handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
             if fcntl is None:
@@ -48,11 +58,15 @@ class NewFile:
                 continue
             return cls(path, os.fstat(handle).st_mode, handle)
 
-    def replace(self, target: str) -> None:
-        """Makes it the file at `target`, whose mode it takes if there is one."""
+    def replace(self, target: str, old: str | None = None) -> None:
+        """Makes it the file at `target`.
+
+        It takes the mode of the file that is there, or of `old`, which it replaces under another
+        name.
+        """
         mode = self._mode
         with contextlib.suppress(FileNotFoundError):
-            mode = os.stat(target).st_mode
+            mode = os.stat(target if old is None else old).st_mode
         os.chmod(self.path, stat.S_IMODE(mode))
         os.replace(self.path, target)
         self._unlock()
@@ -67,6 +81,11 @@ class NewFile:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _beginning(name: str) -> str:
+    """The first characters of a name, as many as surely fit into another one."""
+    return name.encode("utf-8", "surrogateescape")[:_MOST].decode(errors="ignore")
 
 
 def _is_taken(handle: int, path: str) -> bool:
@@ -90,7 +109,7 @@ def remove_leftovers(folder: str, is_ours: Callable[[str], bool]) -> None:
     the system has no locks.
 
     Args:
-        is_ours: Whether files are written under a name: the first hundred characters of it.
+        is_ours: Whether files are written under a name: the beginning of it.
     """
     with contextlib.suppress(OSError):
         for name in os.listdir(folder) if fcntl is not None else ():
@@ -101,12 +120,54 @@ def remove_leftovers(folder: str, is_ours: Callable[[str], bool]) -> None:
 
 def _remove_if_unlocked(path: str) -> None:
     with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_WRONLY)
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return  # of somebody else; to open a pipe could wait for ever
+        handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.unlink(path)
         finally:
             os.close(handle)
+
+
+@contextlib.contextmanager
+def folder_locked(folder: str) -> Iterator[bool]:
+    """Waits until no other writer puts files into their places in a folder, and keeps others out.
+
+    Gives False where the system has no such locks.
+    """
+    handle = _locked(folder, is_patient=True)
+    try:
+        yield handle is not None
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def is_folder_locked(folder: str) -> bool:
+    """Whether a writer puts files into their places there just now."""
+    try:
+        handle = _locked(folder, is_patient=False)
+    except BlockingIOError:
+        return True
+    if handle is not None:
+        os.close(handle)
+    return False
+
+
+def _locked(folder: str, is_patient: bool) -> int | None:
+    """A handle of a folder that is locked; None where there are no locks."""
+    if fcntl is None:
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if is_patient else fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BaseException as error:
+        os.close(handle)
+        if isinstance(error, BlockingIOError) or not isinstance(error, OSError):
+            raise
+        return None
+    return handle
 
 
 def flush(path: str) -> None:
@@ -128,8 +189,10 @@ def flush_folder(folder: str) -> None:
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """Gives the name of a new file beside `path`, which replaces it at the end."""
     target = os.path.realpath(path)
+    with contextlib.suppress(FileNotFoundError):
+        check_regular(target)  # before much is written: a pipe or a device isn't replaced
     folder, name = os.path.split(target)
-    remove_leftovers(folder, name[:_MOST].__eq__)
+    remove_leftovers(folder, _beginning(name).__eq__)
     try:
         new = NewFile.beside(folder, name)
     except FileNotFoundError as error:

@@ -45,8 +45,8 @@ def save(
         shard_size: The bytes of one file, as a number or as text such as "5GB" (KB, MB, GB and TB
             are powers of 1000; KiB ... of 1024). `path` is then a directory, in which stand as many
             files as it takes and `model.safetensors.index.json`, as Hugging Face writes them. A
-            larger array has a file of its own. Files of a model that stood there before, and that
-            this one doesn't need, are deleted.
+            larger array has a file of its own. The index is replaced last; then the files of the
+            model that stood there before are deleted.
         progress: Shows a progress bar (tqdm) while the arrays are copied to the host.
 
     Raises:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a directory of safetensors files with an index, as Hugging Face's libraries do.
 
-All files are written under names of their own first. Then the old index goes, unless none of its
-files is replaced; the files get their names, and the new index comes last. So a crash leaves the
-old model whole, or no index, and never an index with files of another model.
+All files are written under names of their own first. Then, while no other writer does so, they get
+names that no file in the directory has, the new index replaces the old one, and the old files go.
+So there is always one whole model, however many writers there are, and wherever they are killed.
 """
 
 import contextlib
@@ -11,16 +11,17 @@ import json
 import operator
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from .header import LARGEST
-from .index import INDEX, read_index
+from .index import INDEX, SHARD
 from .package import STRUCTURE
-from .replacing import NewFile, flush, flush_folder, remove_leftovers
+from .places import put_in_place, shard_names
+from .replacing import NewFile, flush, remove_leftovers
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *(?:([KMGT])(i?))?B?", re.IGNORECASE)
-_SHARD = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")
+_ATTEMPTS = 5
 
 
 class Writable(Protocol):
@@ -86,77 +87,80 @@ def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar
     """
     folder = os.path.realpath(path)
     groups = _groups(plan, largest)
-    names = [f"model-{i:05}-of-{len(groups):05}.safetensors" for i in range(1, len(groups) + 1)]
-    files = {array: name for name, group in zip(names, groups, strict=True) for array in group}
-    metadata: dict[str, Any] = {"total_size": plan.size()}
-    if plan.structure is not None:
-        metadata[STRUCTURE] = plan.structure
-    index = json.dumps({"metadata": metadata, "weight_map": files}, indent=2) + "\n"
-    if len(index) > LARGEST:
-        raise ValueError(f"the index needs {len(index)} bytes, and may have {LARGEST}")
-    is_new = not os.path.isdir(folder)
-    if is_new:
-        os.mkdir(folder)
-    else:
-        remove_leftovers(folder, lambda name: name == INDEX or bool(_SHARD.fullmatch(name)))
-    aliases: dict[str, dict[str, str]] = {name: {} for name in names}
+    names = shard_names(len(groups))
+    index_text(plan, groups, names)  # raises where it is too large
+    aliases: list[dict[str, str]] = [{} for _ in groups]
+    number = {array: i for i, group in enumerate(groups) for array in group}
     for alias, array in plan.aliases.items():
-        aliases[files[array]][alias] = array
-    written: dict[str, NewFile] = {}
+        aliases[number[array]][alias] = array
+    if len(groups) == 1 and plan.structure is not None:
+        aliases[0][STRUCTURE] = plan.structure  # it is a whole model without the index, too
+    new: list[NewFile] = []
+    is_new = False
     try:
-        for name, group in zip(names, groups, strict=True):
-            written[name] = NewFile.beside(folder, name)
-            plan.write(written[name].path, group, aliases[name], os.path.join(folder, name), bar)
-            flush(written[name].path)
-        written[INDEX] = NewFile.beside(folder, INDEX)
-        with open(written[INDEX].path, "w", encoding="utf-8") as file:
-            file.write(index)
-        flush(written[INDEX].path)
-        _put_in_place(folder, written)
+        for i, name in enumerate([*names, INDEX]):
+            if i == 0:
+                file, is_new = _first_file(folder, name)
+                remove_leftovers(folder, lambda name: name == INDEX or bool(SHARD.fullmatch(name)))
+            else:
+                file = NewFile.beside(folder, name)
+            new.append(file)
+            if name != INDEX:
+                plan.write(file.path, groups[i], aliases[i], os.path.join(folder, name), bar)
+                flush(file.path)
+        put_in_place(folder, new, lambda names: index_text(plan, groups, names), is_new)
     except BaseException:
-        for new in written.values():
-            new.remove()
+        for file in new:
+            file.remove()
         if is_new:
             with contextlib.suppress(OSError):  # it isn't empty
                 os.rmdir(folder)
         raise
 
 
+def _first_file(folder: str, name: str) -> tuple[NewFile, bool]:
+    """A new file in a folder, and whether the folder was made for it.
+
+    Another writer, whose save failed, may remove the folder before there is a file in it.
+    """
+    attempts = _ATTEMPTS
+    while True:
+        is_new, attempts = False, attempts - 1
+        if not os.path.isdir(folder):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder)
+                is_new = True
+        try:
+            return NewFile.beside(folder, name), is_new
+        except OSError as error:
+            if is_new:
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+            if attempts == 0 or not isinstance(error, FileNotFoundError):
+                raise
+
+
+def index_text(plan: Writable, groups: Sequence[Sequence[str]], names: Sequence[str]) -> str:
+    """The index of shards that have these arrays and names."""
+    files = {array: name for name, group in zip(names, groups, strict=True) for array in group}
+    metadata: dict[str, Any] = {"total_size": plan.size()}
+    if plan.structure is not None:
+        metadata[STRUCTURE] = plan.structure
+    text = json.dumps({"metadata": metadata, "weight_map": files}, indent=2) + "\n"
+    if len(text) > LARGEST - 9 * len(files):  # names may become longer
+        raise ValueError(f"the index needs {len(text)} bytes, and may have {LARGEST}")
+    return text
+
+
 def _groups(plan: Writable, largest: int) -> list[list[str]]:
     """The names of the arrays in each file."""
-    groups: list[list[str]] = [[]]
+    groups: list[list[str]] = []
     size = 0
     for name in plan.names():
         own = plan.size_of(name)
-        if groups[-1] and size + own > largest:
+        if not groups or size + own > largest:
             groups.append([])
             size = 0
         groups[-1].append(name)
         size += own
     return groups
-
-
-def _put_in_place(folder: str, written: dict[str, NewFile]) -> None:
-    index = os.path.join(folder, INDEX)
-    old = _old_files(folder)
-    if any(name in written for name in old):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(index)
-        flush_folder(folder)
-    for name, new in written.items():  # the index is the last of them
-        if name == INDEX:
-            flush_folder(folder)
-        new.replace(os.path.join(folder, name))
-    flush_folder(folder)
-    for name in old - written.keys():
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(folder, name))
-
-
-def _old_files(folder: str) -> set[str]:
-    """The files of a model that stands in the folder."""
-    found = {name for name in os.listdir(folder) if _SHARD.fullmatch(name)}
-    with contextlib.suppress(ValueError, OSError):
-        named = read_index(os.path.join(folder, INDEX)).files.values()
-        found.update(name for name in named if name.endswith(".safetensors"))
-    return found

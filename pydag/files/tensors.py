@@ -53,6 +53,8 @@ def check_plain(tensor: Any) -> None:
             "  Give it some first: module.to_empty(device=...), or "
             "load_state_dict(..., assign=True)."
         )
+    if tensor.is_nested:
+        raise TypeError("a nested tensor: save its parts, tensor.unbind()")
     if hasattr(tensor, "full_tensor"):
         raise TypeError("a distributed tensor: save tensor.full_tensor()")
     if tensor.layout != torch.strided:

@@ -5,7 +5,7 @@ import os
 
 import pydag._core as _core
 from pydag.files.arrays import NUMPY_NAMES
-from pydag.files.directory import opened
+from pydag.files.directory import opened, read_again
 from pydag.files.doctor.model import Model as Found
 from pydag.files.doctor.opening import open_model
 from pydag.files.header import Entry
@@ -48,6 +48,7 @@ def _of_another_format(found: Found) -> Model:
 
 
 def _model(file: Source) -> Model:
+    file.open_for(None)
     structure = file.structure()
     if structure is None:
         stubs = {name: _Stub(_info(entry)) for name, entry in file.entries.items()}
@@ -90,6 +91,4 @@ def file_view(
         if not found.is_known:
             raise ValueError(f"{found.path!r}: {found.findings[0].text}")
         return View(_of_another_format(found), depth, width, limit)
-    file = opened(path)
-    file.open_for(None)
-    return View(_model(file), depth, width, limit)
+    return View(read_again(lambda: _model(opened(path))), depth, width, limit)

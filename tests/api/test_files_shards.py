@@ -254,41 +254,6 @@ def test_a_smaller_model_in_its_place(tmp_path: Path, w: Any) -> None:
     assert [x.tolist() for x in mapped] == [(w + i).tolist() for i in range(4)]
 
 
-CRASH = """
-import os, sys
-import numpy as np
-from pydag.files import save
-step = [0]
-def counting(real):
-    def call(*args, **kwargs):
-        step[0] += 1
-        if step[0] > int(sys.argv[2]):
-            os._exit(7)
-        return real(*args, **kwargs)
-    return call
-os.replace, os.unlink = counting(os.replace), counting(os.unlink)
-import pydag.files.one_file as one_file
-one_file.write_contents = counting(one_file.write_contents)
-save(sys.argv[1], [np.full(3, 10.0 + i) for i in range(int(sys.argv[3]))], shard_size=24)
-"""
-
-
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("step", range(8))
-def test_a_crash(tmp_path: Path, count: int, step: int) -> None:
-    """After a crash at any step the old model is whole, or the new one, or there is no index."""
-    save(tmp_path, [np.full(3, float(i)) for i in range(2)], shard_size=24)
-    command = [sys.executable, "-P", "-c", CRASH, str(tmp_path), str(step), str(count)]
-    run = subprocess.run(command, check=False)
-    assert run.returncode in (0, 7)
-    if not (tmp_path / INDEX).exists():
-        with pytest.raises(ValueError, match=r"isn't clear|part of a model"):
-            load(tmp_path)
-        return
-    found = [x[0] for x in load(tmp_path)]
-    assert found in ([0.0, 1.0], [10.0 + i for i in range(count)])
-
-
 FULL = """
 import resource, signal, sys
 import numpy as np
@@ -411,22 +376,6 @@ def test_a_file_in_the_place_of_a_directory(tmp_path: Path, w: Any) -> None:
     with pytest.raises(OSError, match="m"):
         save(tmp_path / "m", [w], shard_size=10)
     assert (tmp_path / "m").read_bytes() == b"old"
-
-
-def test_a_directory_that_is_replaced(
-    folder: Path, w: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files of two models are never mixed: a reader that meets another index raises."""
-    start = File.__init__
-
-    def replacing(self: File, path: Any) -> None:
-        monkeypatch.undo()
-        save(folder, {"embed.weight": w, "a": w + 1, "b": w, "c": w}, shard_size=48)
-        start(self, path)
-
-    monkeypatch.setattr(File, "__init__", replacing)
-    with pytest.raises(OSError, match="is being replaced"):
-        load(folder)
 
 
 def test_an_old_index_deletes_no_other_files(folder: Path, w: Any) -> None:

@@ -10,7 +10,6 @@ from pydag.files.index import Index, read_index
 from .finding import Damage, Finding, listed, shown
 from .formats import read_file
 from .model import Model
-from .raw import RawFile
 from .stored import Container
 
 _SHARD = re.compile(r".*-(\d+)-of-(\d+)\.\w+")
@@ -34,7 +33,6 @@ def open_indexed(path: str, asked: str) -> Model:
         ValueError: It is no index, or names a file outside of its directory.
         OSError: The index can't be read.
     """
-    RawFile(path).close()  # raises for a pipe, which would never end
     index = read_index(path)
     findings: list[Finding] = []
     found: dict[str, Container | None] = {}

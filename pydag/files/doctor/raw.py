@@ -3,7 +3,8 @@
 
 import errno
 import os
-import stat
+
+from pydag.files.path import check_regular
 
 _SEEK_DATA = getattr(os, "SEEK_DATA", None)
 
@@ -20,11 +21,7 @@ class RawFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is no regular file", path)
+        check_regular(path)
         self.stream = open(path, "rb", buffering=0)  # noqa: SIM115  # `close` closes it
         self.size = os.fstat(self.stream.fileno()).st_size
 

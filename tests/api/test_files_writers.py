@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several programs at one directory of shards: writers, readers, and writers that are killed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("safetensors")
+fcntl = pytest.importorskip("fcntl")
+
+import pydag.files.replacing as replacing
+from pydag.files import check, load, save
+from pydag.files.index import INDEX
+from pydag.files.reading import File
+
+PLAIN = {f"model-0000{i}-of-00002.safetensors" for i in (1, 2)}
+
+KILLED_ANYWHERE = """
+import os, shutil, sys
+import numpy as np
+from pydag.files import load, save
+
+os.fsync = lambda handle: None  # it is slow, and of no use against a kill
+folder, old, number = sys.argv[1], sys.argv[2], int(sys.argv[3])
+events = {"open", "fcntl.flock"} | {f"os.{x}" for x in "rename remove mkdir chmod listdir".split()}
+
+def model(first, number):
+    return {"a": [np.full(3, first + i) for i in range(number)], "first": first}
+
+def save_old():
+    shutil.rmtree(folder, ignore_errors=True)
+    if old == "file":
+        os.mkdir(folder)
+        save(os.path.join(folder, "model.safetensors"), model(0.0, 2))
+    elif old != "none":
+        save(folder, model(0.0, int(old)), shard_size=24)
+
+def die_at(step):
+    def count(event, arguments):
+        nonlocal step
+        if event in events:
+            step -= 1
+            if step < 0:
+                os._exit(7)
+    sys.addaudithook(count)
+
+step, code = 0, 7
+while code == 7:
+    save_old()
+    child = os.fork()
+    if child == 0:
+        die_at(step)
+        save(folder, model(10.0, number), shard_size=24)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        found = load(folder)
+        found = [found["first"], *(float(x[0]) for x in found["a"])]
+    except (ValueError, OSError) as error:
+        found = type(error).__name__
+    save(folder, model(20.0, 3), shard_size=24)
+    print(code, found, len(os.listdir(folder)), sep=";")
+    step += 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "number"), [("2", 2), ("1", 1), ("file", 2), ("none", 2), ("none", 1)]
+)
+def test_a_save_that_is_killed_anywhere(tmp_path: Path, old: str, number: int) -> None:
+    """There is the old model or the new one, whole; the next save leaves nothing of the rest."""
+    command = [sys.executable, "-P", "-c", KILLED_ANYWHERE, str(tmp_path / "m"), old, str(number)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    states = [line.split(";") for line in run.stdout.splitlines()]
+    assert len(states) > 15
+    assert states[-1][0] == "0"
+    assert {files for _, _, files in states} == {"4"}
+    before = "[0.0, 0.0]" if old == "1" else "[0.0, 0.0, 1.0]"
+    after = str([10.0, *(10.0 + i for i in range(number))])
+    nothing = {"FileNotFoundError", "IsADirectoryError", "ValueError"}
+    found = {state for _, state, _ in states}
+    assert after in found
+    assert found - nothing == found if old != "none" else found - nothing == {after}
+    assert found <= {before, after} | (nothing if old == "none" else set())
+
+
+WRITER = """
+import sys
+import numpy as np
+from pydag.files import save
+first = float(sys.argv[2])
+for n in range(12):
+    tree = {f"w{i}": np.full(9, first + 2 * n) for i in range(2 + (n + int(first)) % 3)}
+    save(sys.argv[1], tree, shard_size=72, structure=bool(n % 2))
+"""
+
+
+@pytest.mark.parametrize("only", [None, "*w1*"])
+def test_two_writers_and_a_reader(tmp_path: Path, only: Any) -> None:
+    """A reader gets a whole model, or an OSError that says why; at the end no file is too many."""
+    folder = tmp_path / "model"
+    save(folder, {"w0": np.zeros(9), "w1": np.zeros(9)}, shard_size=72)
+    command = [sys.executable, "-P", "-c", WRITER, str(folder)]
+    writers = [subprocess.Popen([*command, first]) for first in ("0", "1")]
+    found: Counter[str] = Counter()
+    kept: list[Any] = []
+    while any(writer.poll() is None for writer in writers):
+        try:
+            tree = load(folder, only=only)
+        except OSError as error:
+            found[str(error.strerror)] += 1
+            continue
+        arrays = [x for x in tree.values() if x is not None]
+        found[f"{len({x[0] for x in arrays})} model"] += 1
+        kept.append((arrays, arrays[0][0]))
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert found["1 model"] > 5
+    assert set(found) <= {"1 model", "it is being replaced while it is read"}
+    assert all((x == value).all() for arrays, value in kept for x in arrays)  # still mapped
+    files = set(json.loads((folder / INDEX).read_text())["weight_map"].values())
+    assert set(os.listdir(folder)) == files | {INDEX}
+    assert check(folder).ok
+
+
+def model(first: float, number: int = 2) -> dict[str, Any]:
+    return {f"w{i}": np.full(3, first + i) for i in range(number)}
+
+
+def first_of(folder: Path) -> float:
+    return float(load(folder)["w0"][0])
+
+
+def replaced_at(monkeypatch: pytest.MonkeyPatch, folder: Path, times: int) -> None:
+    """The next files are opened just after another model was saved in the place of their own."""
+    start = File.__init__
+    numbers = iter(range(1, times + 1))
+
+    def opening(self: File, path: Any) -> None:
+        if (number := next(numbers, None)) is not None:
+            save(folder, model(10.0 * number), shard_size=24)
+        start(self, path)
+
+    monkeypatch.setattr(File, "__init__", opening)
+
+
+@pytest.mark.parametrize("options", [{}, {"like": model(0.0)}, {"only": "*"}, {"only": "*w*"}])
+def test_a_directory_that_is_replaced_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any
+) -> None:
+    """It is read again, a few times; then it is an OSError that tells why."""
+    save(tmp_path, model(0.0), shard_size=24)
+    replaced_at(monkeypatch, tmp_path, 2)
+    assert load(tmp_path, **options)["w1"].tolist() == [21.0] * 3
+    replaced_at(monkeypatch, tmp_path, 100)
+    with pytest.raises(OSError, match="it is being replaced while it is read"):
+        load(tmp_path, **options)
+
+
+def test_a_first_save_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before there is an index a directory is being replaced, or the old file in it is read."""
+    place = replacing.NewFile.replace
+    said: list[Any] = []
+
+    def reading(self: Any, target: str, old: Any = None) -> None:
+        place(self, target, old)
+        try:
+            said.append(first_of(tmp_path))
+        except OSError as error:
+            said.append(error.strerror)
+
+    monkeypatch.setattr("pydag.files.directory._WAITS", (0.0,))
+    monkeypatch.setattr(replacing.NewFile, "replace", reading)
+    save(tmp_path, model(1.0), shard_size=24)
+    why = "it is being replaced while it is read"
+    assert said == [why, why, 1.0]
+
+
+def test_a_save_within_a_save(tmp_path: Path) -> None:
+    """The later index counts; neither takes a file of the other."""
+
+    class SavesToo:
+        shape, dtype, nbytes = (3,), np.dtype(float), 24
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            save(tmp_path, model(5.0, 3), shard_size=24)
+            assert first_of(tmp_path) == 5.0
+            return np.full(3, 1.0)
+
+    save(tmp_path, {"w0": np.zeros(3), "w1": SavesToo(), "w2": np.zeros(3)}, shard_size=24)
+    assert [x[0] for x in load(tmp_path).values()] == [0.0, 1.0, 0.0]
+    assert len(os.listdir(tmp_path)) == 4
+
+
+def test_names_are_new_ones(tmp_path: Path) -> None:
+    """Shards have the usual names, and while other files have these, a part of their own."""
+    save(tmp_path, model(0.0), shard_size=24)
+    assert set(os.listdir(tmp_path)) == PLAIN | {INDEX}
+    for path in tmp_path.iterdir():
+        path.chmod(0o600)
+    save(tmp_path, model(1.0), shard_size=24)
+    names = set(os.listdir(tmp_path)) - {INDEX}
+    assert names.isdisjoint(PLAIN)
+    assert {name[:5] + name[14:] for name in names} == PLAIN
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    assert str(check(tmp_path)).splitlines()[1] == "0 errors, 0 doubts, 0 wastes, 0 ties"
+    save(tmp_path, model(2.0), shard_size=24)
+    assert set(os.listdir(tmp_path)) == PLAIN | {INDEX}
+
+
+def test_a_file_that_cannot_be_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a file doesn't get its name, the old model is there, and nothing of the new one."""
+    save(tmp_path, model(0.0), shard_size=24)
+    before = set(os.listdir(tmp_path))
+    place = os.replace
+    for fails_at in (1, 2, 3):
+        calls = iter(range(1, 4))
+
+        def failing(*paths: Any, calls: Any = calls, fails_at: int = fails_at) -> None:
+            if next(calls) == fails_at:
+                raise OSError(28, "No space left on device")
+            place(*paths)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", failing)
+            with pytest.raises(OSError, match="No space left"):
+                save(tmp_path, model(7.0), shard_size=24)
+        assert set(os.listdir(tmp_path)) == before
+        assert first_of(tmp_path) == 0.0
+
+
+@pytest.mark.parametrize("locks", ["none", "refused"])
+def test_a_system_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: str
+) -> None:
+    """Files of a model that was replaced go; all others might be those of a living writer."""
+
+    class Refusing:
+        LOCK_EX = LOCK_SH = LOCK_NB = 0
+
+        @staticmethod
+        def flock(handle: int, how: int) -> None:
+            raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(replacing, "fcntl", None if locks == "none" else Refusing)
+    folder = tmp_path / "model"
+    save(folder, model(0.0), shard_size=24)
+    assert set(os.listdir(folder)) == PLAIN | {INDEX}
+    other = "model-00000000-00001-of-00001.safetensors"
+    shutil.copy(folder / min(PLAIN), folder / other)
+    for first in (1.0, 2.0):
+        save(folder, model(first), shard_size=24)
+        assert len(os.listdir(folder)) == 4
+        assert PLAIN.isdisjoint(os.listdir(folder))
+        assert (folder / other).exists()
+        assert first_of(folder) == first
+
+
+def test_a_folder_that_another_save_gives_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that vanishes before there is a file in it is made again, a few times."""
+    make = os.mkdir
+    times = iter([3, 5])
+
+    def vanishing(path: str) -> None:
+        make(path)
+        if left.pop():
+            os.rmdir(path)
+
+    monkeypatch.setattr(os, "mkdir", vanishing)
+    left = [False, *[True] * next(times)]
+    save(tmp_path / "m", model(3.0), shard_size=24)
+    assert first_of(tmp_path / "m") == 3.0
+    left = [True] * next(times)
+    with pytest.raises(FileNotFoundError):
+        save(tmp_path / "n", model(3.0), shard_size=24)
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_save_that_fails_beside_another(tmp_path: Path) -> None:
+    """It takes its own files away, and neither the folder nor the model of the other one."""
+
+    class Saves:
+        shape, dtype, nbytes = (3,), np.dtype(float), 24
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            save(tmp_path / "m", model(3.0), shard_size=24)
+            raise RuntimeError("no numbers")
+
+    with pytest.raises(TypeError, match="no numbers"):
+        save(tmp_path / "m", [np.ones(3), Saves()], shard_size=24)
+    assert first_of(tmp_path / "m") == 3.0
+    assert set(os.listdir(tmp_path / "m")) == PLAIN | {INDEX}
