@@ -84,8 +84,12 @@ def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
     return OneEach([leaves[i] for i in kept], with_merged_leaves(spec, same), kept, overlap)
 
 
-def first_overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
-    """The numbers of two of these arrays that have a byte in common."""
+def first_overlap(leaves: dict[MemoryKey, int], most: int = sys.maxsize) -> tuple[int, int] | None:
+    """The numbers of two of these arrays that have a byte in common.
+
+    Args:
+        most: How many pairs are compared at most.
+    """
     import numpy as np
 
     shares_memory: Callable[..., bool] = (
@@ -93,10 +97,12 @@ def first_overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
     )  # older types of NumPy know no bound but 0
     rows = [(*place.span(), i, np.asarray(_Outline(place))) for place, i in leaves.items()]
     rows.sort(key=operator.itemgetter(0))
+    left = most
     for at, (_, high, i, one) in enumerate(rows):
         for low, _, j, other in itertools.islice(rows, at + 1, None):
-            if low >= high:
+            if low >= high or not left:
                 break
+            left -= 1
             try:
                 is_shared = shares_memory(one, other, max_work=_WORK)
             except np.exceptions.TooHardError:

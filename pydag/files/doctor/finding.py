@@ -10,7 +10,6 @@ LEVELS: tuple[Level, ...] = ("error", "doubt", "waste", "tie", "change")
 
 _LONGEST = 160  # characters of a name in a message
 _SHOWN = 5  # names in a line
-_MOST = 100  # findings of one level and kind
 
 
 class Finding(NamedTuple):
@@ -52,13 +51,13 @@ def listed(names: Iterable[str]) -> str:
     return text + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
 
 
-def limited(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, the first hundred of each level; then how many more there are."""
+def limited(findings: Iterable[Finding], most: int) -> Iterator[Finding]:
+    """The first findings of each level, then how many more there are."""
     more: dict[Level, list[Finding]] = {}
     counts: Counter[Level] = Counter()
     for finding in findings:
         counts[finding.level] += 1
-        if counts[finding.level] <= _MOST:
+        if counts[finding.level] <= most:
             yield finding
         else:
             more.setdefault(finding.level, []).append(finding)

@@ -169,7 +169,7 @@ class _Machine:
         if type(owner) is Opaque:
             owner.contents.append(state)
         else:
-            self.calls.keep(f"the attributes of a {name_of(owner)}", state)
+            self.calls.keep(f"the attributes of a {name_of(owner).lower()}", state)
 
     def persistent(self, _: Any) -> None:
         (found,) = self.popped(1)

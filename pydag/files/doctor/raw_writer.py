@@ -12,6 +12,7 @@ from .stored import Stored, bits_of
 from .torch_file import View
 
 _PIECE = 1 << 20
+_LARGE_PIECE = 1 << 24
 
 
 def write_raw(
@@ -43,19 +44,34 @@ def _contents(array: Stored) -> Iterator[bytes]:
         for begin in range(0, array.nbytes, _PIECE):
             yield array.read(begin, min(_PIECE, array.nbytes - begin))
     else:
-        yield _gathered(array)
+        yield from _gathered(array)
 
 
-def _gathered(array: Stored) -> bytes:
+def _gathered(array: Stored) -> Iterator[bytes]:
+    """The same where they don't lie in order. Each piece is from everywhere: the file is mapped."""
     import numpy as np
 
     assert isinstance(array.storage, tuple)  # for torch's tensors alone have strides
     view: View = array.storage[1]
-    whole = array.file.read(array.begin, view.end - view.begin)
     dtype = numpy_dtype(array.dtype) if view.reading else np.dtype(f"V{view.itemsize}")
-    flat = np.frombuffer(whole, dtype)
+    size = view.end - view.begin
+    flat = np.memmap(array.file.stream, np.uint8, "r", array.begin, (size,)).view(dtype)
     strides = [step * view.itemsize for step in view.strides]
     strided = np.lib.stride_tricks.as_strided(flat, view.shape, strides, writeable=False)
-    for reading in view.reading:
-        strided = np.conj(strided) if reading == "conj" else np.negative(strided)
-    return strided.tobytes()
+    for piece in _split(strided):
+        for reading in view.reading:
+            piece = np.conj(piece) if reading == "conj" else np.negative(piece)
+        yield piece.tobytes()
+
+
+def _split(array: Any) -> Iterator[Any]:
+    """The parts of an array, in order, none of them large."""
+    if array.nbytes <= _LARGE_PIECE:
+        yield array
+    elif array[0].nbytes > _LARGE_PIECE:
+        for part in array:
+            yield from _split(part)
+    else:
+        step = _LARGE_PIECE // array[0].nbytes
+        for begin in range(0, len(array), step):
+            yield array[begin : begin + step]

@@ -6,13 +6,21 @@ from collections.abc import Iterator, Mapping
 from pydag.files.memory import first_overlap
 from pydag.sharing.memory import MemoryKey
 
-from .finding import Finding, listed, shown, size_text
+from .finding import Finding, limited, listed, shown, size_text
 from .model import Model
 from .torch_file import View
+
+_MOST_FINDINGS = 1000
+_MOST_PAIRS = 10_000  # of tensors whose bytes are interleaved
+_MOST_AXES = 32  # that every NumPy can have
 
 
 def check_storages(model: Model) -> Iterator[Finding]:
     """The tensors that are one storage, or parts of one."""
+    yield from limited(_found(model), _MOST_FINDINGS)
+
+
+def _found(model: Model) -> Iterator[Finding]:
     storages: dict[tuple[str, int], dict[View, list[str]]] = {}
     for name, array in model.arrays.items():
         path, view, *_ = array.storage if isinstance(array.storage, tuple) else ("", None)
@@ -38,7 +46,8 @@ def _overlap(views: Mapping[View, list[str]]) -> Iterator[Finding]:
     sharing = [view for view in others if first_overlap({places[largest]: 0, places[view]: 1})]
     pairs = [(largest, view) for view in sharing]
     if not pairs:
-        pair = first_overlap({place: i for i, place in enumerate(places.values())})
+        numbers = {place: i for i, place in enumerate(places.values())}
+        pair = first_overlap(numbers, _MOST_PAIRS)
         pairs = [(order[pair[0]], order[pair[1]])] if pair is not None else []
     for one, other in pairs:
         first, second = views[one][0], views[other][0]
@@ -56,11 +65,13 @@ def _is_transposed(one: View, other: View) -> bool:
 
 
 def _memory(view: View) -> MemoryKey:
-    strides = tuple(step * view.itemsize for step in view.strides)
-    address = view.place + view.begin
-    return MemoryKey(
-        "file", address, view.dtype, view.shape, strides, view.itemsize, view.reading or None
-    )
+    """The bytes of a view, without the axes that repeat them."""
+    size = view.itemsize
+    axes = [(n, step * size) for n, step in zip(view.shape, view.strides, strict=True) if step]
+    if len(axes) > _MOST_AXES:
+        axes = [((view.end - view.begin) // size, size)]
+    shape, strides = zip(*axes, strict=True) if axes else ((), ())
+    return MemoryKey("file", view.place + view.begin, view.dtype, shape, strides, size, view)
 
 
 def _unused(views: Mapping[View, list[str]]) -> Iterator[Finding]:

@@ -21,6 +21,8 @@ from .zip_records import Entry, check_names, place_of
 _LARGEST_PICKLE = 64 << 20  # bytes
 _MOST_AXES = 64  # that NumPy can have
 _MOST_BYTES = 1 << 62
+_MOST_FINDINGS = 100
+_MOST_TIMES = 4  # that a byte is written, on the average
 
 
 class _Record(NamedTuple):
@@ -74,7 +76,7 @@ def read_torch(file: RawFile, entries: Sequence[Entry], prefix: str) -> Containe
         _read_pickle(found, records, bad)
     elif "data.pkl" not in bad:
         raise ValueError("its first record isn't in the folder of its data.pkl")
-    found.findings = list(limited(found.findings))
+    found.findings = list(limited(found.findings, _MOST_FINDINGS))
     return found
 
 
@@ -121,12 +123,14 @@ def _add_tensors(
                 found.arrays[name] = stored
         elif key not in bad:
             found.error((name,), f"the storage of {shown(name)} isn't in the file")
-    for name, array in found.arrays.items():
-        if array.nbytes > found.file.size:  # it is expanded
-            found.unwritable = (
-                f"{shown(name)} has {size_text(array.nbytes)} by its shape and strides, more than "
-                "the whole file; save a clone of it"
-            )
+    size = sum({array.storage: array.nbytes for array in found.arrays.values()}.values())
+    if size > _MOST_TIMES * found.file.size:
+        largest = max(found.arrays.values(), key=lambda array: array.nbytes)
+        found.unwritable = (
+            f"its tensors have {size_text(size)} by their shapes and strides, and the file "
+            f"{size_text(found.file.size)}: {shown(largest.name)} is expanded, or overlaps others; "
+            "save clones"
+        )
 
 
 def _stored(file: RawFile, name: str, tensor: Tensor, record: _Record) -> Stored | str:
