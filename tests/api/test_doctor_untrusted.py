@@ -4,7 +4,6 @@
 import io
 import json
 import os
-import pickle
 import struct
 import tarfile
 import tracemalloc
@@ -16,7 +15,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
-from model_files import INDEX, Raw, View, whole, write_shards, write_torch
+from model_files import INDEX, write_shards
 from safetensors.numpy import save_file
 
 from pydag.__main__ import main
@@ -154,105 +153,6 @@ def test_a_malformed_config(text: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(text, errors="surrogateescape")
     (line,) = found(tmp_path)
     assert line.startswith("config.json can't be read: ")
-
-
-class Evil:
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> Any:
-        return os.system, (f"touch {self.mark}",)
-
-
-def pickled(thing: object) -> Raw:
-    return Raw(pickle.dumps(thing, 2)[2:-1])
-
-
-def test_an_executable_pickle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a pickle calls isn't called: it is named, and the tensors beside it are read."""
-    mark = tmp_path / "mark"
-    path = tmp_path / "m.pt"
-    tree = {"a": whole("0", E), "b": pickled(Evil(mark)), "c": whole("0", E)}
-    write_torch(path, tree, {"0": E})
-    report = check(path)
-    assert [finding.level for finding in report] == ["error", "tie"]
-    assert report.findings[0].text.startswith(f"the file names {os.name}.system: no tensor, ")
-    assert not mark.exists()
-    path.write_bytes(pickle.dumps(Evil(mark)))
-    assert "that isn't a format that can be read safely" in refused(path, capsys)
-    assert not mark.exists()
-
-
-def _cyclic() -> Any:
-    one: list[Any] = []
-    one.append({"x": [one]})
-    return one
-
-
-TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n"
-FLOATS = b"ctorch\nFloatStorage\n"
-
-
-def storage(kind: bytes = FLOATS, key: bytes = b"X\x01\x00\x00\x000") -> bytes:
-    return b"(X\x07\x00\x00\x00storage" + kind + key + b"X\x03\x00\x00\x00cpuM\x80\x02tQ"
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        (pickle.dumps(_cyclic(), 2)[2:-1], "a container in the pickle contains itself"),
-        (b"]" * 100_000 + b"a" * 99_999, "the pickle is nested more than 200 levels deep"),
-        (b"X\xff\xff\xff\x7fabc", "malformed pickle: "),
-        (b"\x8d\xff\xff\xff\xff\xff\xff\xff\x7fabc", "malformed pickle: "),
-        (b"0000", "malformed pickle: "),
-        (b"NN", "malformed pickle: it must leave one value"),
-        (b"}]Ns", "malformed pickle: "),
-        (b"h\x05", "malformed pickle: "),
-        (b"\x82\x01", "the pickle has the instruction EXT1"),
-        (b"Pabc\n", "the pickle has the instruction PERSID"),
-        (b"K\x01Q", "a persistent id that is no storage's"),
-        (storage(key=b"K\x01"), "a storage without a key or a size"),
-        (storage(kind=b"N"), "a storage of an unknown kind"),
-        (storage(kind=b"cos\nsystem\n"), "the file names os.system: "),
-        (TENSOR + b"(" + storage() + b"J\xff\xff\xff\xffK\x05\x85K\x01\x85\x89}tR", "a tensor "),
-        (TENSOR + b"(" + storage() + b"K\x00X\x01\x00\x00\x00aK\x01\x85\x89}tR", "a tensor "),
-        (TENSOR + b"(NK\x00K\x05\x85K\x01\x85\x89}tR", ""),
-        (b"cbuiltins\neval\n(X\x01\x00\x00\x00xtR", "the file names builtins.eval: "),
-        (b"(X\x01\x00\x00\x00xios\nsystem\n", "the file names os.system: "),
-        (b"(cos\nsystem\nX\x01\x00\x00\x00xo", "the file names os.system: "),
-        (b"cos\nsystem\n)\x81}b", "the file names os.system: "),
-    ],
-)
-def test_hostile_pickles(code: bytes, said: str, tmp_path: Path) -> None:
-    """Pickles that are cyclic, deep, cut, malformed, or name anything, are errors or nothing."""
-    path = tmp_path / "m.pt"
-    write_torch(path, Raw(code), {"0": E})
-    texts = found(path)
-    assert texts if said else not texts
-    assert all(said in text for text in texts)
-
-
-def test_a_pickle_that_grows(tmp_path: Path) -> None:
-    """Lists that each hold the one before twice are given up before they fill the memory."""
-    path = tmp_path / "m.pt"
-    double = (b"](h%ch%ceq%c" % (i, i, i + 1) for i in range(60))
-    write_torch(path, Raw(b"(]q\x00" + b"".join(double) + b"t"), {"0": E})
-    assert found(path) == ["data.pkl: the pickle has more than 1000000 containers"]
-
-
-def test_hostile_tensors(tmp_path: Path) -> None:
-    """A tensor beyond its storage, or without one, is an error."""
-    path = tmp_path / "m.pt"
-    write_torch(path, {"a": View("0", (50, 16), (16, 1))}, {"0": E})
-    assert found(path) == ["a needs bytes 0 to 3200 of a storage that has 2560"]
-    write_torch(path, {"a": whole("0", E)}, {"0": E})
-    with zipfile.ZipFile(path) as archive:
-        data = archive.read("archive/data.pkl")
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("archive/data.pkl", data)
-    assert found(path) == ["the storage of a isn't in the file"]
-    write_torch(path, {"a": whole("0", E)}, {"0": E}, zipfile.ZIP_DEFLATED)
-    assert found(path)[0] == "the record data.pkl is compressed, which torch's never are"
 
 
 def test_other_containers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

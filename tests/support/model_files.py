@@ -2,6 +2,7 @@
 """Writes the files of models as others write them: shards with an index, torch's zips, GGUF."""
 
 import json
+import pickle
 import struct
 import zipfile
 from collections.abc import Mapping
@@ -71,7 +72,8 @@ class Raw(NamedTuple):
 
 
 def _text(text: str) -> bytes:
-    return b"X" + struct.pack("<I", len(text.encode())) + text.encode()
+    data = text.encode("utf-8", "surrogatepass")
+    return b"X" + struct.pack("<I", len(data)) + data
 
 
 def _pickled(value: Any, storages: Mapping[str, Any]) -> bytes:
@@ -93,8 +95,9 @@ def _pickled(value: Any, storages: Mapping[str, Any]) -> bytes:
         return _text(value)
     if isinstance(value, bool) or value is None:
         return {True: b"\x88", False: b"\x89", None: b"N"}[value]
-    assert isinstance(value, int)
-    return b"J" + struct.pack("<i", value)
+    if isinstance(value, int):
+        return b"J" + struct.pack("<i", value)
+    return pickle.dumps(value, 2)[2:-1]
 
 
 def write_torch(

@@ -2,9 +2,15 @@
 """The doctor reads what torch itself writes, and writes what torch reads."""
 
 import argparse
+import collections
+import functools
 import json
+import os
+import pickle
+import warnings
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -110,6 +116,135 @@ def test_what_is_named_besides_is_reported(tmp_path: Path) -> None:
     torch.save(Model(), path)
     ((level, text),) = found(path)
     assert (level, f"{Model.__module__}.Model" in text) == ("error", True)
+
+
+class Own:
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+class OwnDict(dict[str, Any]):
+    pass
+
+
+class Reduced(Own):
+    def __reduce__(self) -> Any:
+        return Reduced, (), (None, self.__dict__)
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state[1])
+
+
+class OwnTuple(NamedTuple):
+    x: Any
+
+
+def _with_attribute(thing: Any, tensor: Any) -> Any:
+    thing.x = tensor
+    return thing
+
+
+W = torch.arange(400.0).reshape(20, 20)
+OWN = Own.__module__
+
+
+@pytest.mark.parametrize(
+    ("thing", "said"),
+    [
+        (Own(x=W), f"['b'] ({OWN}.Own)"),
+        ([{"c": Own(x=Own(y=[{"z": W}]))}], f"['b'][0]['c'] ({OWN}.Own)"),
+        (Reduced(x=W), f"['b'] ({OWN}.Reduced)"),
+        (OwnDict(x=W), f"['b'] ({OWN}.OwnDict)"),
+        (OwnTuple(W), f"['b'] ({OWN}.OwnTuple)"),
+        (collections.defaultdict(dict, x=W), "['b'] (collections.defaultdict)"),
+        (collections.deque([W]), "['b'] (collections.deque)"),
+        (functools.partial(max, W), "['b'] (functools.partial)"),
+        (slice(W), "['b'] (__builtin__.slice)"),
+        (_with_attribute(collections.OrderedDict(), W), "the attributes of a dict"),
+        (
+            _with_attribute(nn.Parameter(torch.ones(2)), W),
+            "torch._utils._rebuild_parameter_with_state",
+        ),
+        ({torch.float32: W}, "['b'][torch.float32] (under a key that is an object)"),
+        (nn.Linear(3, 3), "['b'] (torch.nn.modules.linear.Linear)"),
+        (torch.optim.swa_utils.AveragedModel(nn.Linear(3, 3)), ".AveragedModel)"),
+        (torch.optim.SGD([nn.Parameter(W)]), "['b'] (torch.optim.sgd.SGD)"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_tensor_is_left_out(thing: Any, said: str, tmp_path: Path, capsys: Any) -> None:
+    """Where an object that isn't rebuilt holds a tensor, it is named, and nothing is written."""
+    path, out = tmp_path / "m.pt", tmp_path / "out.safetensors"
+    torch.save({"a": W, "b": thing}, path)
+    assert main(["check", str(path), "--write", str(out)]) == 2
+    printed = capsys.readouterr()
+    assert f"{said} are neither checked nor written" in printed.out
+    assert f"{said} are neither checked nor written" in printed.err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("protocol", [1, 2, 3, 4, 5])
+def test_any_key(protocol: int, tmp_path: Path) -> None:
+    """Tensors under keys of any kind are written, each with its values under a name of its own."""
+    path, out = tmp_path / "m.pt", tmp_path / "out.safetensors"
+    few = {"0": "0", 0: "[0]", True: "[True]", "True": "True", None: "[None]", "None": "None"}
+    more = {(1, "k"): "[(1, 'k')]", b"x": "[b'x']", b"": "[b'']", "": "['']", 1.5: "[1.5]"}
+    odd = {2j: "[2j]", -3: "-3", 2**70: str(2**70), torch.Size([1, 2]): "[(1, 2)]"}
+    keys: dict[Any, str] = {**few, **more, **odd}
+    tensors = {key: W + i for i, key in enumerate(keys)}
+    torch.save(tensors | {"a.b": W + 50, "a": {"b": W + 60}}, path, pickle_protocol=protocol)
+    assert check(path).figures.arrays == len(keys) + 2
+    assert main(["check", str(path), "--write", str(out)]) == 0
+    written = load_file(out)
+    expected = {keys[key]: tensor for key, tensor in tensors.items()}
+    expected |= {"a.b": W + 50, "['a']['b']": W + 60}
+    assert written.keys() == expected.keys()
+    assert all(torch.equal(written[name], tensor) for name, tensor in expected.items())
+
+
+class Evil:
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.mark),)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "data.pkl",
+        "DATA.PKL",
+        "m/data.pkl",
+        "M/data.pkl",
+        "m/Data.pkl",
+        "x/data.pkl",
+        "m/./data.pkl",
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_torch_runs_is_never_fine(name: str, is_first: bool, tmp_path: Path) -> None:
+    """Another record beside the pickle that torch might take is an error, whichever it takes."""
+    good, path = tmp_path / "m.pt", tmp_path / "evil.pt"
+    torch.save({"w": W}, good)
+    torch.save(Evil(tmp_path / "ran"), path)
+    with zipfile.ZipFile(path) as archive:
+        evil = archive.read("evil/data.pkl")
+    with zipfile.ZipFile(good) as archive:
+        records = [(info.filename, archive.read(info)) for info in archive.infolist()]
+    records.insert(0 if is_first else len(records), (name, evil))
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
+        warnings.simplefilter("ignore")  # of a name that stands twice
+        for record in records:
+            archive.writestr(*record)
+    with pytest.raises(
+        ValueError, match=r"two records of one name|isn't in the folder|differently"
+    ):
+        check(path)
+    path.write_bytes(pickle.dumps(Evil(tmp_path / "ran")) + good.read_bytes())
+    with pytest.raises(ValueError, match="with something before it"):
+        check(path)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_old_files_and_programs_are_refused(tmp_path: Path) -> None:

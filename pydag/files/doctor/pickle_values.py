@@ -118,16 +118,16 @@ class _Machine:
         return values
 
     def top(self) -> Any:
-        (value,) = self.popped(1)
-        self.stack.append(value)
-        return value
+        if self.marks and self.marks[-1] == len(self.stack):
+            raise PickleError("malformed pickle: a mark where a value is wanted")
+        return self.stack[-1]
 
     def drop(self) -> None:
         """Takes away a value, or a mark."""
         if self.marks and self.marks[-1] == len(self.stack):
             self.marks.pop()
         else:
-            self.popped(1)
+            self.stack.pop()
 
     def put(self, index: int) -> None:
         if not 0 <= index <= len(self.memo):
