@@ -29,8 +29,8 @@ def check(path: str | os.PathLike[str], against: str | os.PathLike[str] | None =
             ties, names, types and values is listed as well.
 
     Raises:
-        ValueError: A path is of no known format, or too damaged to be read; an index names files
-            outside of its directory.
+        ValueError: A path is of no known format, too damaged to be read, or a file in which two
+            readers may find different tensors; an index names files outside of its directory.
         OSError: A path can't be read.
 
     >>> import numpy as np, os, tempfile
