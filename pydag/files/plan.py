@@ -84,6 +84,11 @@ class Plan:
             self.structure = json.dumps(whole, separators=(",", ":"), allow_nan=False)
         ways = other_ways(self._listing, arrays)
         self.aliases = {namer.name(way): names[leaf] for leaf, way in ways}
+        if not structure and (other := self.aliases.get("format")) is not None:
+            # Readers take this alias for the name of a program: it becomes the array's own name.
+            self.numbers = {"format" if k == other else k: i for k, i in self.numbers.items()}
+            self.aliases = {k: "format" if v == other else v for k, v in self.aliases.items()}
+            self.aliases[other] = self.aliases.pop("format")
 
     def _described(
         self, names: Sequence[str], are_arrays: Sequence[bool], classes: ClassNames

@@ -85,7 +85,7 @@ class NewFile:
 
 def _beginning(name: str) -> str:
     """The first characters of a name, as many as surely fit into another one."""
-    return name.encode("utf-8", "surrogateescape")[:_MOST].decode(errors="ignore")
+    return name.encode(errors="replace")[:_MOST].decode(errors="ignore")
 
 
 def _is_taken(handle: int, path: str) -> bool:

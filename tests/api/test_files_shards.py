@@ -40,8 +40,8 @@ def folder(tmp_path: Path, w: Any) -> Path:
     return tmp_path
 
 
-def write_index(folder: Path, files: Any, **more: Any) -> None:
-    text = json.dumps({"metadata": {"total_size": 96}, "weight_map": files} | more)
+def write_index(folder: Path, files: Any) -> None:
+    text = json.dumps({"metadata": {"total_size": 96}, "weight_map": files})
     (folder / INDEX).write_text(text)
 
 
@@ -202,9 +202,13 @@ def test_a_written_directory(tmp_path: Path, w: Any) -> None:
 
 
 def test_a_tree_without_arrays(tmp_path: Path) -> None:
-    """A directory may hold values alone."""
+    """A directory may hold values alone, or nothing."""
     save(tmp_path / "m", {"step": 7}, shard_size="1GB")
+    assert os.listdir(tmp_path / "m") == [INDEX]
     assert load(tmp_path / "m") == {"step": 7}
+    save(tmp_path / "m", {"step": 7}, shard_size="1GB", structure=False)
+    assert load(tmp_path / "m") == {}
+    assert load(tmp_path / "m", {"step": 8}) == {"step": 8}
 
 
 @pytest.mark.parametrize(
@@ -324,7 +328,10 @@ def test_memory_is_that_of_one_shard(tmp_path: Path) -> None:
         ({"a": "sub\\x.safetensors"}, ["'a'"]),
         ({"a": ".."}, ["'a'"]),
         ({"a": "nul\0"}, ["'a'"]),
+        ({"a": INDEX}, ["'a'", "only a file beside the index"]),
         ({"a": 3}, ["weight_map"]),
+        ({"a": None}, ["weight_map"]),
+        ({}, ["names no array"]),
         (["a"], ["weight_map"]),
         (None, ["weight_map"]),
     ],
@@ -353,6 +360,19 @@ def test_an_index_that_is_none(folder: Path, text: str) -> None:
     (folder / INDEX).write_text(text)
     with pytest.raises(ValueError, match="no index of safetensors files"):
         load(folder)
+
+
+def test_what_is_no_file(folder: Path) -> None:
+    """Where an index, or what it names, is a directory or a pipe, the error of the system tells."""
+    for name in (FIRST, INDEX):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        with pytest.raises(OSError, match=f"no regular file.*{name}"):
+            load(folder)
+        (folder / name).unlink()
+        (folder / name).mkdir()
+        with pytest.raises(IsADirectoryError, match=name):
+            load(folder)
 
 
 def test_links_and_damage(folder: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files with PyTorch's tensors, held against safetensors' own functions for torch."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -171,11 +172,20 @@ def wrapper(inner: Any) -> Any:
     return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
 
 
+def nested(layout: Any) -> Any:
+    """Tensors of several shapes as one."""
+    with warnings.catch_warnings():  # torch says that they are a prototype
+        warnings.simplefilter("ignore")
+        return torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: torch.empty(2, device="meta"), "to_empty"),
         (lambda: torch.eye(2).to_sparse(), "to_dense"),
+        (lambda: nested(torch.strided), "unbind"),
+        (lambda: nested(torch.jagged), "unbind"),
         (lambda: nn.UninitializedParameter(), "uninitialized"),
         (lambda: torch.zeros(2, dtype=torch.complex128), "complex128"),
         (lambda: wrapper(torch.zeros(2)), "Wrapper"),
