@@ -51,11 +51,41 @@ def check_distinct(data: Names, meta: Names) -> None:
             raise ValueError(f"{what} fields are named twice: {twice}")
 
 
+def _of_class(cls: type, name: str) -> object:
+    """What a class has under a name, past its metaclass."""
+    return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)
+
+
+def check_complete(cls: type, named: Names) -> None:
+    """Checks the fields that were named: an object that is built has nothing but these.
+
+    Raises:
+        ValueError: They leave out a field of a dataclass, or a slot.
+    """
+    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+    own = dict.fromkeys([*(field.name for field in fields), *_slots(cls)])
+    if left_out := [name for name in own if name not in named]:
+        raise ValueError(
+            f"{cls!r} has the fields {left_out} besides those that were named: an object that is "
+            "built would lose them\n"
+            "  Name each of them: in data_fields, or in meta_fields if it is configuration. Or "
+            "leave data_fields out: then all that an instance has is a field."
+        )
+
+
+def check_stored(cls: type, named: Names) -> None:
+    """Raises `ValueError` where a field that was named is a property."""
+    if computed := [name for name in named if isinstance(_of_class(cls, name), property)]:
+        raise ValueError(
+            f"{computed} can't be fields: these are properties of {cls!r}, and nothing is stored "
+            "under these names\n  Name the attributes that they are computed from."
+        )
+
+
 def cached_names(cls: type) -> Iterator[str]:
     """The names under which a `functools.cached_property` stores what it has computed."""
-    names = {name: None for base in cls.__mro__ for name in base.__dict__}
-    for name in names:
-        found = next(base.__dict__[name] for base in cls.__mro__ if name in base.__dict__)
+    for name in {name: None for base in cls.__mro__ for name in base.__dict__}:
+        found = _of_class(cls, name)
         if isinstance(found, functools.cached_property):
             yield found.attrname or name
 
@@ -77,7 +107,10 @@ def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, N
         () if data is not None else tuple(dict.fromkeys(s for s in _slots(cls) if s not in meta))
     )
     check_distinct(data or (), meta)
-    cached = () if data is not None else tuple(n for n in cached_names(cls) if n not in meta)
+    cached = tuple(n for n in cached_names(cls) if n not in meta and n not in (data or ()))
+    if data is not None:
+        check_complete(cls, data + meta)
+        cached += ("__orig_class__",)  # `typing` sets it: Pair[int](...)
     return data, slots, meta, cached
 
 
@@ -127,7 +160,9 @@ def register_fields(
         preserve_relative_identities: False makes each occurrence of an object a node of its own.
 
     Raises:
-        ValueError: A name is both data and meta, or the class is registered already.
+        ValueError: A name is both data and meta, or is a property; the names leave out a slot, or a
+            field of a dataclass (also at first use, where `@dataclass` comes later); or the class
+            is registered already. When flattening: an instance has an attribute that is no field.
         AttributeError: When flattening: a field is not set.
 
     >>> @register_fields(meta_fields=("name",))
@@ -183,7 +218,9 @@ def register_module(
         preserve_relative_identities: False makes each occurrence of an object a node of its own.
 
     Raises:
-        ValueError: A name is both data and meta, or the class is registered already.
+        ValueError: A name is both data and meta, or is a property; the names leave out a slot, or a
+            field of a dataclass (also at first use, where `@dataclass` comes later); or the class
+            is registered already. When flattening: an instance has an attribute that is no field.
         AttributeError: When flattening: a field is not set.
 
     >>> class Module:
@@ -221,6 +258,9 @@ def _register(
         if type(name) is not str:  # a subclass could run code when it is compared
             raise TypeError(f"the name of a field must be a string, got {name!r}")
     check_distinct(data or (), meta)
+    check_stored(cls, (data or ()) + meta)
+    if data is not None:
+        check_complete(cls, data + meta)
     resolved = functools.partial(resolve, cls, data, meta)
     _core.register_fields(cls, resolved, optree.GetAttrEntry, namespace, has_identity, is_module)
     latest.note(cls, lambda cls: resolve(cls, data, meta))

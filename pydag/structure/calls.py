@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
+import pydag._core as _core
 from pydag.registry.function_names import function_name
 from pydag.registry.weak_table import WeakTable
 
@@ -19,7 +20,9 @@ Options = tuple[tuple[str, Any], ...]
 
 
 class Applied(functools.partial[Any]):
-    """A partial that is equal to another one of the same function with equal arguments.
+    """A partial that is equal to another one of the same function with the same arguments.
+
+    1, 1.0 and True are three arguments, as they are to a compiled function.
 
     A `functools.partial` is equal only to itself, so a model that is built twice would have two
     structures.
@@ -36,14 +39,17 @@ class Applied(functools.partial[Any]):
         """The keyword arguments."""
         return tuple(sorted(self.keywords.items()))
 
+    def _parts(self) -> tuple[Any, ...]:
+        return self.func, self.args, self.options()
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not Applied:
             return NotImplemented
-        mine, others = (self.func, self.args, self.options()), (other.func, other.args)
-        return mine == (*others, other.options())
+        return _core.is_same_value(self._parts(), other._parts())
 
     def __hash__(self) -> int:
-        return hash((self.func, self.args, self.options()))
+        hash(self._parts())  # raises for what can't be hashed
+        return _core.value_hash(self._parts())
 
 
 class FunctionName(str):

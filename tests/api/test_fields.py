@@ -4,11 +4,13 @@
 import abc
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
 
 import pydag
+
+T = TypeVar("T")
 
 
 def test_every_form() -> None:
@@ -175,7 +177,6 @@ def test_dataclass_made_after_registration() -> None:
         name: str = dataclasses.field(metadata={"static": True})
 
     layer = Layer([1.5], "n")
-    layer.extra = 7  # type: ignore[attr-defined]  # no field
     assert pydag.dag_leaves(layer) == [1.5]
     assert pydag.dag_copy(layer) == layer
 
@@ -185,6 +186,136 @@ def test_dataclass_made_after_registration() -> None:
             self.more = [3.5]
 
     assert pydag.dag_leaves(Plain()) == [3.5, 2.5]
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+
+@dataclass
+class Declared:
+    w: Any
+    scale: float = 1.0
+    size: int = dataclasses.field(init=False, default=3)
+    kind: ClassVar[str] = "declared"
+    seed: dataclasses.InitVar[int] = 0
+    _: dataclasses.KW_ONLY
+    name: str = "layer"
+
+
+class Inheriting(Declared):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("cls", "names", "left_out"),
+    [
+        (Declared, ["w"], "['scale', 'size', 'name']"),
+        (Declared, ["w", "scale", "name"], "['size']"),
+        (Inheriting, ["w", "scale", "size"], "['name']"),
+        (Slotted, ["a"], "['b']"),
+        (type("Sub", (Slotted,), {"__slots__": ("c",)}), ["c"], "['a', 'b']"),
+    ],
+)
+def test_names_that_leave_out_a_field(cls: Any, names: list[str], left_out: str) -> None:
+    """A field of a dataclass, or a slot, that isn't named is an error when the class is registered.
+
+    What is built would have the default in the place of its value. The same at first use, where
+    `@dataclass` comes later.
+    """
+    for register in (pydag.register_fields, pydag.register_module):
+        for data, meta in ((names, []), (names[1:], names[:1])):
+            with pytest.raises(ValueError, match="besides those that were named") as info:
+                register(cls, data, meta)
+            assert f" has the fields {left_out} besides" in str(info.value)
+
+    @dataclass
+    @pydag.register_fields(data_fields=["w"])
+    class Later:
+        w: Any
+        b: Any = None
+
+    with pytest.raises(ValueError, match=r"Later'> has the fields \['b'\] besides"):
+        pydag.dag_leaves([Later(1)])
+
+
+def test_all_fields_named() -> None:
+    """Neither a class variable nor an argument of `__init__` alone is a field."""
+
+    @pydag.register_fields(data_fields=["w", "scale"], meta_fields=["size", "name"])
+    class Layer(Declared):
+        pass
+
+    leaves, spec = pydag.dag_flatten(Layer([1.5], scale=5.0, name="head"))
+    assert leaves == [1.5, 5.0]
+    assert repr(spec) == "PyDagSpec(Layer(w=[*], scale=*, size=3, name='head'))"
+
+
+class Named:
+    """Its fields were named."""
+
+    def __init__(self) -> None:
+        self.w = [1.5]
+
+
+class SlotsAlone(Slotted):
+    """Its fields are slots, and it has a dict."""
+
+    def __init__(self) -> None:
+        self.a = self.b = 1
+
+
+@dataclass
+class Finished:
+    """A dataclass whose `__post_init__` may set more."""
+
+    w: Any = 1
+    kind: ClassVar[str] = "finished"
+
+
+@dataclass
+class Empty:
+    """A dataclass without fields."""
+
+
+pydag.register_fields(Named, ["w"])
+pydag.register_fields(SlotsAlone, ["a"], ["b"])
+pydag.register_fields(Finished)
+pydag.register_module(Empty)
+
+
+@pytest.mark.parametrize("cls", [Named, SlotsAlone, Finished, Empty])
+@pytest.mark.parametrize("name", ["extra", "kind", "w b"])
+def test_an_attribute_that_would_be_lost(cls: Any, name: str) -> None:
+    """An attribute beside the fields that were named or declared is an error with the path."""
+    good, bad = cls(), cls()
+    setattr(bad, name, 7)
+    spec = pydag.dag_structure([good])
+    for work in (
+        lambda: pydag.dag_leaves({"k": bad}),
+        lambda: pydag.dag_leaves({"k": bad}, is_leaf=lambda _: False),
+        lambda: pydag.dag_copy({"k": bad}),
+        lambda: pydag.dag_map(lambda x: x, {"j": good, "k": bad}),
+    ):
+        for _ in range(3):  # the structure of a good one is remembered
+            assert pydag.dag_structure([good]) == spec
+            with pytest.raises(ValueError, match=f"has the attribute '{name}', which is") as info:
+                work()
+            assert str(info.value).endswith("\n  at tree['k']")
+    assert pydag.dag_structure([good]) == spec
+
+
+def test_an_alias_of_a_generic_class() -> None:
+    """What `typing` notes on an instance is no attribute of it."""
+
+    @pydag.register_fields
+    @dataclass
+    class Pair(Generic[T]):
+        a: T
+
+    pair = Pair[int](1)
+    assert vars(pair).keys() == {"a", "__orig_class__"}
+    assert pydag.dag_leaves([pair, Pair(2), pair]) == [1, 2]
 
 
 def test_dataclass_that_initializes_otherwise() -> None:

@@ -249,10 +249,10 @@ def test_class_that_changes(change: Any, named: bool, slots: bool, seen: bool) -
             del Untaught.__set__
 
 
-def test_field_that_only_a_descriptor_could_give() -> None:
-    """A field that is in neither place is an AttributeError with the path."""
+@pytest.mark.parametrize("named", [{"data_fields": ("kelvin", "w")}, {"meta_fields": ("w",)}])
+def test_a_property_is_no_field(named: Any) -> None:
+    """Nothing is stored under its name: an error where the class is registered."""
 
-    @pydag.register_fields(data_fields=("w",))
     class Celsius:
         def __init__(self) -> None:
             self.kelvin = 300
@@ -261,9 +261,26 @@ def test_field_that_only_a_descriptor_could_give() -> None:
         def w(self) -> float:
             return self.kelvin - 273
 
+    with pytest.raises(ValueError, match=r"\['w'\] can't be fields: these are properties"):
+        pydag.register_fields(Celsius, **named)
+    pydag.register_fields(Celsius)
+    assert pydag.dag_leaves(Celsius()) == [300]
+
+
+def test_field_that_only_a_descriptor_could_give() -> None:
+    """A field that is in neither place is an AttributeError with the path."""
+
+    class Half:
+        def __get__(self, instance: Any, cls: Any) -> float:
+            return 0.5
+
+    @pydag.register_fields(data_fields=("w",))
+    class Layer:
+        w = Half()
+
     for is_leaf in (None, lambda _: False):
         with pytest.raises(AttributeError, match=r"'w'.*from __dict__ or a slot") as info:
-            pydag.dag_flatten({"k": Celsius()}, is_leaf)
+            pydag.dag_flatten({"k": Layer()}, is_leaf)
         assert str(info.value).endswith("\n  at tree['k']")
 
 

@@ -49,7 +49,7 @@ for cls in (Node, Named):
             node.__dict__.pop(name, None)
             node.__dict__[Evil(name)] = 2
             try: work([node, [node]])
-            except (AttributeError, TypeError): pass
+            except (AttributeError, TypeError, ValueError): pass
 print("done")
 """
     assert run(source) == "done\n"

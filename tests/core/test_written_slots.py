@@ -67,7 +67,7 @@ MISSING: dict[str, Any] = {
 
 def rich(cls: Any) -> Any:
     """An instance that has all that its class wants."""
-    node = made(cls, a=1, b=2, n="N") if cls is not SlotMeta else made(cls, n="N", x=1)
+    node = made(cls, n="N", x=1) if cls is not Named else made(cls, a=1, b=2)
     node.m = 1
     return node
 

@@ -371,23 +371,42 @@ class Scaled:
         self.w, self.meta = jnp.int32(7), meta
 
 
+class Custom(Scaled):
+    """The same with aux_data."""
+
+    @classmethod
+    def of(cls, meta: Any, children: Any) -> Any:
+        built = cls(meta)
+        (built.w,) = children
+        return built
+
+
+pydag.register_pydag_node(Custom, lambda x: ((x.w,), x.meta), Custom.of)
+
+HASHABLE = [
+    (2, 2.0, True + 1.0, 2),
+    (1, True, 1.0),
+    ((1, "a"), (True, "a")),
+    (0.0, -0.0),
+    (frozenset([1]), frozenset([True])),
+    (np.float64(0.0), np.float64(-0.0)),
+]
+
+
 @pytest.mark.parametrize(
-    "metas",
+    ("cls", "metas"),
     [
-        (2, 2.0, True + 1.0, 2),
-        (1, True, 1.0),
-        ((1, "a"), (True, "a")),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-        ([1], [1.0]),
-        (0.0, -0.0),
+        *((cls, metas) for cls in (Scaled, Custom) for metas in HASHABLE),
+        (Custom, ({"a": 1, "b": 2}, {"b": 2, "a": 1})),
+        (Custom, ([1], [1.0])),
     ],
 )
-def test_equal_configuration_that_can_be_told_apart(metas: tuple[Any, ...]) -> None:
+def test_equal_configuration_that_can_be_told_apart(cls: Any, metas: tuple[Any, ...]) -> None:
     """Meta values that are equal, and of another type or order, don't share a trace."""
     f = jaxinterop.jit(lambda layer: repr(layer.meta))
-    assert [f(Scaled(meta)) for meta in metas] == list(map(repr, metas))
+    assert [f(cls(meta)) for meta in metas] == list(map(repr, metas))
     plain = jax.jit(lambda dag: Dag([dag.tree.w, repr(dag.tree.meta)]))
-    assert [plain(Dag(Scaled(meta))).tree[1] for meta in metas] == list(map(repr, metas))
+    assert [plain(Dag(cls(meta))).tree[1] for meta in metas] == list(map(repr, metas))
 
 
 def test_equal_configuration_is_one() -> None:
@@ -396,5 +415,5 @@ def test_equal_configuration_is_one() -> None:
     f = jaxinterop.jit(lambda layer: traces.append(layer.meta))
     for _ in range(2):
         for meta in (300, (1, "a"), {"a": [1, 2]}, "text"):
-            f(Scaled(copy.deepcopy(meta)))
+            f(Custom(copy.deepcopy(meta)))
     assert traces == [300, (1, "a"), {"a": [1, 2]}, "text"]

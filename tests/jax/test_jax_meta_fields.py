@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays in meta fields: an error with the path, whatever was looked at before."""
 
+import collections
+import functools
 from typing import Any
 
 import jax
@@ -33,6 +35,77 @@ def test_an_array_is_refused_after_a_number(scale: Any) -> None:
     for _ in range(2):
         with pytest.raises(TypeError, match=r"\['net'\]\.scale is a meta field of .*Record"):
             pj.grad(loss)({"net": Record(scale)})
+
+
+class Net(pj.Module):
+    def __init__(self) -> None:
+        self.layers = [{"w": jnp.ones(2)}]
+
+
+W = jnp.ones(2)
+Pair = collections.namedtuple("Pair", "a b")
+
+HELD: dict[str, tuple[Any, str]] = {
+    "a list": ([np.ones(2)], "scale[0]"),
+    "a dict in a tuple": ((1, {"a": W}), "scale[1]['a']"),
+    "a namedtuple": (Pair(1, W), "scale[1]"),
+    "a deque in a list": ([collections.deque([W])], "scale[0][0]"),
+    "a module": (Net(), "scale.layers[0]['w']"),
+    "modules in a tuple": ((2, Net()), "scale[1].layers[0]['w']"),
+    "a derived leaf": (pj.Derived(jnp.exp, W), "scale.sources[0]"),
+    "a record's meta field": (Record((1, W)), "scale.w"),
+    "a partial": (functools.partial(jnp.add, W), "scale.args[0]"),
+}
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_an_array_at_any_depth(what: str) -> None:
+    """What containers, modules and derived leaves hold counts, and the path leads to it."""
+    value, path = HELD[what]
+    for work in (pj.jit(loss), pj.grad(loss), pj.Dag):
+        for _ in range(2):
+            with pytest.raises(TypeError, match=r"\['net'\]\.scale is a meta field of") as info:
+                work({"net": Record(value)})
+            assert f"holds an array: {path} is f" in str(info.value)
+    assert len(pydag.dag_leaves(Record(value))) == 1
+
+
+def deep(value: Any) -> Any:
+    for _ in range(100_000):
+        value = (value,)
+    return value
+
+
+CHANGING: dict[str, tuple[Any, str]] = {
+    "a list": ([1, 2], "[1, 2]"),
+    "a dict": ({"a": 1}, "{'a': 1}"),
+    "a set in a tuple": ((1, {2}), "scale[1] is {2}"),
+    "a deque": (collections.deque([1]), "deque([1])"),
+    "bytes": (bytearray(b"x"), "bytearray"),
+    "a subclass": (collections.defaultdict(int, a=1), "{'a': 1}"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGING)
+def test_what_may_change_in_place(what: str) -> None:
+    """It is an error with the path, and says what to write instead."""
+    value, text = CHANGING[what]
+    for work in (pj.jit(loss), pj.grad(loss)):
+        with pytest.raises(TypeError, match=r"\['net'\]\.scale is a meta field of") as info:
+            work({"net": Record(value)})
+        assert "may change in place: " in str(info.value)
+        assert text in str(info.value)
+        assert "a tuple of pairs for a dict" in str(info.value)
+
+
+def test_what_is_no_array() -> None:
+    """Values, functions, modules without arrays and depth are nothing to refuse."""
+    plain = Record(3)
+    values = [jnp.float32, np.dtype("int8"), np.float32(1), deep(1), frozenset([(1, "a")]), 1j]
+    for value in [*values, len, functools.partial(max, 1, key=abs), range(3), plain.scale]:
+        assert pj.grad(loss)({"net": Record(value)})["net"].w.tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="holds an array"):
+        pj.grad(loss)({"net": Record(deep(W))})
 
 
 def test_in_a_trace() -> None:

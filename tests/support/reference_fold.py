@@ -4,6 +4,8 @@
 Each is a recursion with a memo over the graph that `reference.flatten` makes.
 """
 
+import collections
+import functools
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -99,6 +101,8 @@ def is_equal_number(a: Any, b: Any) -> bool:
     if isinstance(a, float):
         both_nan = math.isnan(a) and math.isnan(b)
         return both_nan or (a == b and math.copysign(1, a) == math.copysign(1, b))
+    if isinstance(a, range):
+        return (a.start, a.stop, a.step) == (b.start, b.stop, b.step)
     return bool(a == b)
 
 
@@ -161,14 +165,26 @@ def is_same_shape(a: Shape, b: Shape) -> bool:
 
 
 def is_same_aux(a: Any, b: Any) -> bool:
-    """As `is_same`, where lists and dicts count by what they hold and other objects by `==`."""
+    """As `is_same`, where what builtin containers hold counts, and other objects by `==`."""
     if a is b:
         return True
     if type(a) is not type(b) or isinstance(a, type):
         return False
     if isinstance(a, dict):
         return is_same_aux(list(a.items()), list(b.items()))
-    if isinstance(a, tuple | list):
+    if isinstance(a, set | frozenset):
+        left = list(b)
+        for x in a:
+            found = [i for i, y in enumerate(left) if is_same_aux(x, y)]
+            if not found:
+                return False
+            del left[found[0]]
+        return not left
+    if isinstance(a, functools.partial):
+        return is_same_aux((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
+    if isinstance(a, slice):
+        return is_same_aux((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    if isinstance(a, tuple | list | collections.deque):
         return len(a) == len(b) and all(map(is_same_aux, a, b))
     if type(a) in PLAIN:
         return is_equal_number(a, b)

@@ -8,6 +8,7 @@ be read, not to be fast: every rule of the design stands here once, in the plain
 import builtins
 import dataclasses
 import enum
+import functools
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -232,17 +233,27 @@ def field_names(obj: Any, fields: Fields) -> tuple[tuple[str, ...], tuple[str, .
     order of the names: so it doesn't matter which attribute was set first.
     """
     if fields.data is not None:
+        check_nothing_lost(obj, fields.data + fields.meta)
         return fields.data, fields.meta
     meta = fields.meta
     if dataclasses.is_dataclass(obj):
         declared = dataclasses.fields(obj)
         names = [field.name for field in declared]
         meta += tuple(field.name for field in declared if field.metadata.get("static"))
+        check_nothing_lost(obj, (*names, *meta))
     else:
         slots = [name for cls in reversed(type(obj).__mro__) for name in slots_of(cls)]
         found = sorted_keys(list(getattr(obj, "__dict__", ())))
         names = [*found, *(name for name in slots if hasattr(obj, name))]
     return tuple(name for name in names if name not in meta), meta
+
+
+def check_nothing_lost(obj: Any, names: Sequence[str]) -> None:
+    """Raises where an object has attributes beside its fields."""
+    for name in getattr(obj, "__dict__", ()):
+        is_cached = isinstance(getattr(type(obj), name, None), functools.cached_property)
+        if name not in names and not is_cached:
+            raise ValueError(f"{name!r} would be lost")
 
 
 def slots_of(cls: type) -> list[str]:

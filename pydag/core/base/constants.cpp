@@ -24,6 +24,7 @@ void make_constants() {
     Constants made = {};
     made.default_dict = imported_class("collections", "defaultdict");
     made.deque = imported_class("collections", "deque");
+    made.partial = imported_class("functools", "partial");
     made.frozen_dict = frozen_dict_type();
     made.python_class = new_class();
     made.accessor = imported("optree", "PyTreeAccessor");
@@ -52,12 +53,15 @@ void make_constants() {
     made.add_note = interned("add_note");
     made.notes = interned("__notes__");
     made.all = interned("all");
+    made.args = interned("args");
     made.as_dict = interned("_asdict");
     made.aval = interned("_aval");
     made.buf = interned("_buf");
     made.default_factory = interned("default_factory");
     made.fields = interned("_fields");
     made.fill = interned("fill");
+    made.func = interned("func");
+    made.keywords = interned("keywords");
     made.kind = interned("kind");
     made.make = interned("_make");
     made.maxlen = interned("maxlen");
@@ -66,6 +70,9 @@ void make_constants() {
     made.positions = interned("positions");
     made.refs = interned("_refs");
     made.sharding = interned("_sharding");
+    made.start = interned("start");
+    made.step = interned("step");
+    made.stop = interned("stop");
     made.torch_module = interned("Module");
     made.torch_nn = interned("torch.nn");
     made.tree = interned("tree");

@@ -18,6 +18,7 @@ inline constexpr size_t kNumTreeKinds = 12;  // of optree.PyTreeKind
 struct Constants {
     PyTypeObject *default_dict, *deque;
     PyTypeObject *frozen_dict;   // null in a Python that has none
+    PyTypeObject *partial;       // of functools
     PyTypeObject *python_class;  // an ordinary class, as a class statement makes it
     // optree's classes
     PyObject *accessor, *sequence_entry, *mapping_entry, *namedtuple_entry, *structseq_entry, *attribute_entry;
@@ -34,8 +35,8 @@ struct Constants {
     PyObject *held;                           // the keyword for what a callable holds, which messages call `self`
     PyObject *option_names[4];                // of FlattenOptions, in the order of OptionIndex
     // Strings; each has the name of its member here, some with underscores around it.
-    PyObject *add_note, *notes, *all, *as_dict, *aval, *buf, *default_factory, *fields, *fill, *kind, *make, *maxlen,
-        *memory_space, *module, *positions, *refs, *sharding, *torch_module, *torch_nn, *tree, *value, *values;
+    PyObject *add_note, *notes, *all, *args, *as_dict, *aval, *buf, *default_factory, *fields, *fill, *func, *keywords, *kind, *make, *maxlen,
+        *memory_space, *module, *positions, *refs, *sharding, *start, *step, *stop, *torch_module, *torch_nn, *tree, *value, *values;
 };
 inline Constants constants = {};
 

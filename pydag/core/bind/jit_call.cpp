@@ -12,6 +12,7 @@
 #include "jit/running_key.h"
 #include "spec/spec.h"
 #include "spec/spec_key.h"
+#include "types/values.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -120,6 +121,10 @@ nb::object have_classes(Arguments a) {
 // (objects, others): whether they are the same objects.
 nb::object are_same_objects(Arguments a) { return are_alike(a[0], a[1], std::equal_to<>()); }
 
+// Whether values are the same to a compiled function, and a hash for such values: see types/values.h.
+nb::object on_same_value(Arguments a) { return nb::bool_(is_same_value(a[0], a[1], nullptr)); }
+nb::object on_value_hash(Arguments a) { return nb::int_(ValueHashes(nullptr).of(a[0])); }
+
 nb::object on_call_key(Arguments a) { return make_call_key(a[0]); }
 
 nb::object spec_key(Arguments a) {
@@ -149,6 +154,8 @@ const Operation operations[] = {
     operation_of<2, positions_of_classes>("positions_of_classes"),
     operation_of<2, have_classes>("have_classes"),
     operation_of<2, are_same_objects>("are_same_objects"),
+    operation_of<2, on_same_value>("is_same_value"),
+    operation_of<1, on_value_hash>("value_hash"),
     operation_of<1, on_call_key>("call_key"),
     operation_of<1, spec_key>("spec_key"),
 };

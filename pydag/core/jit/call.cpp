@@ -176,8 +176,7 @@ nb::object follow(nb::handle plans, const CallPlans &call_plans, Leaves &leaves,
 bool say_the_same(const Structure &structure, const OtherRefs &others) {
     return std::all_of(others.begin(), others.end(), [&](const OtherRef &other) {
         const nb::object before = nb::borrow(structure.all_refs()[other.index]);
-        return equal_refs(Role::kAuxData, before.ptr(), other.ref.ptr()) &&
-               are_interchangeable(before.ptr(), other.ref.ptr());
+        return are_interchangeable(before.ptr(), other.ref.ptr());
     });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nodes/attribute_stand_in.h"
 
+#include "base/equality.h"
 #include "base/error.h"
 #include "nodes/attribute_layout.h"
 #include "types/fields.h"
@@ -60,7 +61,7 @@ bool AttributeStandIn::add_layout(PyTypeObject *type, nb::handle children, nb::h
     }
     if (version_ == 0 || kinds < num_children || kinds == count) return false;
     const auto is_it = [&](const std::unique_ptr<Layout> &layout) {
-        return layout->num_children() == num_children && equal_tuples(layout->names(), own_names);
+        return layout->num_children() == num_children && are_equal_objects(layout->names(), own_names);
     };
     if (std::any_of(layouts_.begin(), layouts_.end(), is_it)) return false;
     while (!layouts_.empty() && (layouts_.size() >= kMostLayouts || num_names_ + count > kMostNames)) {

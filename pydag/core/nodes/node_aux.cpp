@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nodes/node_aux.h"
 
+#include "base/equality.h"
 #include "base/tuples.h"
 #include "structure/node_refs.h"
 #include "types/key_table.h"
@@ -23,7 +24,7 @@ nb::object keys_with_order(nb::handle inserted, nb::handle order, uint32_t count
     if (PySet_GET_SIZE(distinct.ptr()) != static_cast<Py_ssize_t>(count)) return {};
     for (const size_t sorted : {num_sorted, size_t{0}}) {
         nb::object keys = keys_of(&PyTuple_GET_ITEM(inserted.ptr(), 0), count, sorted);
-        if (equal_tuples(KeysBox::of(keys).order(), order)) return keys;
+        if (are_equal_objects(KeysBox::of(keys).order(), order)) return keys;
     }
     return {};
 }
@@ -48,7 +49,7 @@ bool add_fields(PyObject *box, nb::handle aux, uint32_t count, Refs &refs) {
     nb::object keys = keys_with_order(inserted, names, count, num_in_dict(registration, inserted));
     if (!keys.is_valid()) return false;
     const nb::object data = registration.data;
-    if (!data.is_none() && !equal_tuples(KeysBox::of(data).order(), names)) return false;
+    if (!data.is_none() && !are_equal_objects(KeysBox::of(data).order(), names)) return false;
     refs.push_borrowed(box);
     refs.push_new(data.is_none() ? std::move(keys) : data);
     refs.push_borrowed(meta.ptr());

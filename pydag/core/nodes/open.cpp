@@ -112,6 +112,30 @@ nb::object read_meta(PyObject *object, const Registration &registration) {
 
 namespace {
 
+bool is_in_dict(const std::vector<FieldAccess> &fields, PyObject *name) {
+    const auto is_it = [=](const FieldAccess &field) { return !field.offset && is_same_name(field.name.ptr(), name); };
+    return std::any_of(fields.begin(), fields.end(), is_it);
+}
+
+// Checks that an instance has no attributes but the fields that were named: what is built would lose them.
+void require_just_fields(PyObject *object, const Registration &registration) {
+    const nb::object dict = checked(PyObject_GenericGetDict(object, nullptr));
+    const nb::object names = checked(PySequence_Tuple(checked(PyDict_Keys(dict.ptr())).ptr()));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.ptr()); ++i) {
+        PyObject *const name = PyTuple_GET_ITEM(names.ptr(), i);
+        if (is_in_dict(registration.data_access, name) || is_in_dict(registration.meta_access, name) ||
+            is_in_dict(registration.cached_access, name))
+            continue;
+        const nb::object type = class_of(object);
+        fail(PyExc_ValueError,
+             "a %.200s has the attribute %U, which is none of the fields of its class: an object that is built would "
+             "lose it\n"
+             "  Declare it as a field, or name it where the class is registered: in data_fields, or in meta_fields if "
+             "it is configuration.",
+             reinterpret_cast<PyTypeObject *>(type.ptr())->tp_name, short_repr(name).ptr());
+    }
+}
+
 // The function of another library says the same as the fields: their values, and those of the meta fields.
 uint32_t open_fields_by_function(PyObject *object, PyObject *box, Stack &stack, Refs &refs) {
     OpenOptions options{nullptr};
@@ -140,6 +164,8 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
     if (!registration.data.is_none()) {
         const size_t count = registration.data_access.size();
         for (size_t i = count; i-- > 0;) stack.push_new(read_field(object, registration.data_access[i]));
+        if (registration.must_have_just_fields() && Py_TYPE(object)->tp_dictoffset != 0)
+            require_just_fields(object, registration);
         refs.push_borrowed(box);
         refs.push_borrowed(registration.data.ptr());
         refs.push_new(std::move(meta));

@@ -50,7 +50,7 @@ bool has_just_fields(const Registration &registration, const std::vector<DictFie
 bool read_dict_fields(const Registration &registration, std::vector<DictField> &order, PyObject *dict,
                       PyObject **values, PyObject **meta, HeldBy held) {
     const Locked locked(dict);
-    if (registration.is_strict && PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(order.size()) &&
+    if (registration.must_have_just_fields() && PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(order.size()) &&
         !has_just_fields(registration, order, dict))
         return false;
     Py_ssize_t position = 0;
@@ -96,7 +96,8 @@ bool read_named(PyObject *object, const Registration &registration, OpenOptions 
             return false;
     }
     nb::object dict;
-    if (auto &order = registration.learned.get().dict_order; !order.empty()) {
+    auto &order = registration.learned.get().dict_order;
+    if (!order.empty() || (registration.must_have_just_fields() && Py_TYPE(object)->tp_dictoffset != 0)) {
         dict = dict_of(object);
         if (!dict.is_valid() || !read_dict_fields(registration, order, dict.ptr(), values, meta, held)) return false;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/find_slot.h"
 
+#include "base/equality.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/tuples.h"
@@ -18,7 +19,7 @@ uint32_t find_child(const IndexedStructure &tree, uint32_t position, nb::handle 
     for (uint32_t i = 0; i < num_children(node); ++i, child = tree.behind(child)) {
         interruptible_step();
         const nb::object own = entry_of(node.kind, tree.refs(position), i);
-        if (own.is(entry) || checked(PyObject_RichCompareBool(own.ptr(), entry.ptr(), Py_EQ))) return child;
+        if (are_equal_objects(own, entry)) return child;
     }
     return UINT32_MAX;
 }

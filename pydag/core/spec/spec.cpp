@@ -140,8 +140,7 @@ bool Spec::is_same_order(const Spec &other) const {
 }
 
 bool Spec::is_interchangeable(const Spec &other) const {
-    const Structure &a = structure(), &b = other.structure();
-    return this == &other || are_interchangeable(a, b);
+    return this == &other || (!is_empty() && !other.is_empty() && are_interchangeable(structure_, other.structure_));
 }
 
 std::string Spec::text(SpecText which) const { return spec_text(structure_, which); }

@@ -49,8 +49,8 @@ public:
     bool equals(const Spec &other) const;
     // Whether the dicts of two equal specs were filled in the same order.
     bool is_same_order(const Spec &other) const;
-    // Of a spec that is equal to this one: whether a function that is given a tree of either could not
-    // tell which (structure/interchange.h). Implies `is_same_order`.
+    // Whether a function that is given a tree of either could not tell which (structure/interchange.h).
+    // Implies `is_same_order`, and that the specs are equal but for NaN and partials.
     bool is_interchangeable(const Spec &other) const;
     // A tuple of the paths of the leaves: made when they are first asked for, and kept. Null where they
     // would take too much memory to be kept.

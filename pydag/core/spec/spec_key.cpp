@@ -22,8 +22,7 @@ PyObject *compare_keys(PyObject *a, PyObject *b, int operation) {
         const bool is_equality = operation == Py_EQ || operation == Py_NE;
         if (!is_equality || !SpecKeyBox::check(b)) return incref(Py_NotImplemented);
         const nb::object first = spec_in(a), second = spec_in(b);
-        const bool are_equal = first.is(second) || (spec_of(first).equals(spec_of(second)) &&
-                                                    spec_of(first).is_interchangeable(spec_of(second)));
+        const bool are_equal = first.is(second) || spec_of(first).is_interchangeable(spec_of(second));
         return incref(are_equal == (operation == Py_EQ) ? Py_True : Py_False);
     });
 }

@@ -2,7 +2,7 @@
 //
 // A spec as a key, or a part of one, under which a compiled function is found.
 //
-// Two keys are equal if the specs are equal and interchangeable: then a function gives the same answer for
+// Two keys are equal if the specs are interchangeable: then a function gives the same answer for
 // both, even if it goes through a dict in its order. A key has the hash of its spec.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/compare.h"
 
-#include "base/error.h"
+#include "base/equality.h"
 #include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/interchange.h"
@@ -18,6 +18,13 @@ namespace {
 bool have_same_nodes(const Structure &a, const Structure &b) {
     return a.num_nodes == b.num_nodes && a.num_refs == b.num_refs &&
            std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) == 0;
+}
+
+// Whether both have the same nodes, in namespaces that go together: the empty one goes with every other one.
+bool have_same_setting(const Structure &a, const Structure &b) {
+    return have_same_nodes(a, b) && a.none_is_leaf == b.none_is_leaf &&
+           (PyUnicode_GET_LENGTH(a.namespace_) == 0 || PyUnicode_GET_LENGTH(b.namespace_) == 0 ||
+            PyUnicode_Compare(a.namespace_, b.namespace_) == 0);
 }
 
 // Whether `test(role, x, y)` is true for every two references at the same index that aren't the very same
@@ -46,16 +53,11 @@ bool equal_refs(Role role, PyObject *a, PyObject *b) {
     if (role == Role::kClass) return false;
     if (KeysBox::check(a)) return KeysBox::check(b) && equal_keys(a, b);
     if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
-    return checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0;
+    return are_equal_objects(a, b);
 }
 
 bool are_equal(const Structure &a, const Structure &b) {
-    if (!have_same_nodes(a, b) || a.none_is_leaf != b.none_is_leaf) return false;
-    // The empty namespace goes with every other one.
-    if (PyUnicode_GET_LENGTH(a.namespace_) > 0 && PyUnicode_GET_LENGTH(b.namespace_) > 0 &&
-        PyUnicode_Compare(a.namespace_, b.namespace_) != 0)
-        return false;
-    return all_of_differing_refs(
+    return have_same_setting(a, b) && all_of_differing_refs(
         a, b, [](Role role, PyObject *x, PyObject *y) { return !is_compared(role) || equal_refs(role, x, y); });
 }
 
@@ -68,8 +70,8 @@ bool have_same_order(const Structure &a, const Structure &b) {
 }
 
 bool are_interchangeable(const Structure &a, const Structure &b) {
-    return have_same_nodes(a, b) && all_of_differing_refs(a, b, [](Role role, PyObject *x, PyObject *y) {
-               return !is_compared(role) || are_interchangeable(x, y);
+    return have_same_setting(a, b) && all_of_differing_refs(a, b, [](Role role, PyObject *x, PyObject *y) {
+               return !is_compared(role) || (role != Role::kClass && are_interchangeable(x, y));
            });
 }
 

@@ -14,7 +14,7 @@ bool are_equal(const Structure &a, const Structure &b);
 // at. False where the nodes differ; keys are not compared, so no Python code runs.
 bool have_same_order(const Structure &a, const Structure &b);
 
-// Of two equal structures, whether all references are interchangeable (interchange.h).
+// Whether a function could not tell the structures apart (interchange.h). Neither is empty.
 bool are_interchangeable(const Structure &a, const Structure &b);
 
 // Whether references of this role count when nodes are compared. The entries that a flatten function gives

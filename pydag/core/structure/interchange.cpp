@@ -1,88 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/interchange.h"
 
-#include "base/buffer.h"
 #include "base/error.h"
-#include "base/interrupt.h"
-#include "base/pair_set.h"
 #include "structure/compare.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
-
-#include <cmath>
-#include <utility>
+#include "types/values.h"
 
 namespace pydag {
 namespace {
-
-// Pairs of equal values that have yet to be compared; owned, since comparing keys may run code.
-class Pairs {
-public:
-    void push(PyObject *a, PyObject *b) {
-        if (a == b) return;
-        pending_.push_borrowed(a);
-        pending_.push_borrowed(b);
-    }
-    // Compares all pairs, and what they hold, and removes them.
-    bool take_and_compare() {
-        while (!pending_.empty()) {
-            interruptible_step();
-            nb::object b = pending_.pop_owned(), a = pending_.pop_owned();
-            if (met_.has(a, b)) continue;
-            const size_t num_pending = pending_.size();
-            if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr()) || !push_contents(a.ptr(), b.ptr())) return false;
-            if (pending_.size() == num_pending) continue;
-            met_.add(a, b);
-        }
-        return true;
-    }
-
-private:
-    // The list, dict or tuple itself; a copy where another thread may change it.
-    static nb::object of_one_moment(PyObject *object) {
-        if (!kFreeThreaded || PyTuple_Check(object)) return nb::borrow(object);
-        return checked(PyDict_Check(object) ? PyDict_Copy(object) : PyList_AsTuple(object));
-    }
-
-    // Compares two values of one type and pushes what they hold. False if they differ already.
-    bool push_contents(PyObject *a, PyObject *b) {
-        if (PyFloat_CheckExact(a)) return std::signbit(PyFloat_AS_DOUBLE(a)) == std::signbit(PyFloat_AS_DOUBLE(b));
-        if (PyDict_CheckExact(a) || is_frozen_dict(a)) return push_items_of_dicts(a, b);
-        if (!PyTuple_Check(a) && !PyList_CheckExact(a)) return true;
-        const nb::object items = of_one_moment(a), others = of_one_moment(b);
-        const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.ptr());
-        if (size != PySequence_Fast_GET_SIZE(others.ptr())) return false;
-        for (Py_ssize_t i = 0; i < size; ++i) {
-            PyObject *const x = PySequence_Fast_GET_ITEM(items.ptr(), i);
-            PyObject *const y = PySequence_Fast_GET_ITEM(others.ptr(), i);
-            if (!x || !y) return false;  // somebody is filling it
-            push(x, y);
-        }
-        return true;
-    }
-
-    // False if the dicts were filled in another order. The keys are compared last, since that may run code.
-    bool push_items_of_dicts(PyObject *first, PyObject *second) {
-        const nb::object owned_a = of_one_moment(first), owned_b = of_one_moment(second);
-        PyObject *const a = owned_a.ptr(), *const b = owned_b.ptr();
-        if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
-        RefBuffer<16> keys;
-        Py_ssize_t at_a = 0, at_b = 0;
-        PyObject *key_a, *key_b, *value_a, *value_b;
-        while (PyDict_Next(a, &at_a, &key_a, &value_a) && PyDict_Next(b, &at_b, &key_b, &value_b)) {
-            keys.push_borrowed(key_a);
-            keys.push_borrowed(key_b);
-            push(key_a, key_b);
-            push(value_a, value_b);
-        }
-        for (size_t i = 0; i < keys.size(); i += 2)
-            if (!checked(PyObject_RichCompareBool(keys[i], keys[i + 1], Py_EQ))) return false;
-        return true;
-    }
-
-    RefBuffer<16> pending_;
-    PairSet<nb::handle, nb::handle> met_;  // pairs with contents: lists may share them
-};
 
 std::string with_types(nb::handle value) {
     const std::string text = text_of(short_repr(value));
@@ -98,17 +24,14 @@ std::string class_name(PyObject *const *refs) {
 }  // namespace
 
 bool are_interchangeable(PyObject *a, PyObject *b) {
-    if (a == b || RegistrationBox::check(a)) return true;
-    Pairs pairs;
-    if (KeysBox::check(a)) {
-        const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
-        if (!have_same_order(x, y)) return false;
-        if (x.has_only_strings && y.has_only_strings) return true;
-        pairs.push(x.tuple().ptr(), y.tuple().ptr());
-    } else {
-        pairs.push(a, b);
-    }
-    return pairs.take_and_compare();
+    if (a == b) return true;
+    if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
+    if (!KeysBox::check(a)) return is_same_value(a, b, nullptr);
+    if (!KeysBox::check(b)) return false;
+    const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
+    if (!have_same_order(x, y)) return false;
+    if (x.has_only_strings && y.has_only_strings) return equal_keys(a, b);
+    return is_same_value(x.tuple(), y.tuple(), nullptr);
 }
 
 bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {

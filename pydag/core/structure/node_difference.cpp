@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/node_difference.h"
 
+#include "base/equality.h"
 #include "base/error.h"
 #include "structure/class_difference.h"
 #include "structure/compare.h"
@@ -53,7 +54,7 @@ Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b
     const auto only_a = keys_missing_from(b, a), only_b = keys_missing_from(a, b);
     if (!only_a.empty() || !only_b.empty() || a.size() != b.size()) return {words(a, only_a), words(b, only_b)};
     for (uint32_t i = 0; i < a.size(); ++i) {
-        if (checked(PyObject_RichCompareBool(a.key(i), b.key(i), Py_EQ))) continue;
+        if (are_equal_objects(a.key(i), b.key(i))) continue;
         const std::string text = name + " whose " + noun + " at position " + std::to_string(i) + " is ";
         return {text + brief(a.key(i)), text + brief(b.key(i))};
     }
@@ -68,7 +69,7 @@ Words meta_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_
     const Py_ssize_t count = std::min(PyTuple_GET_SIZE(fields_a.meta()), PyTuple_GET_SIZE(fields_b.meta()));
     for (Py_ssize_t i = 0; i < std::min(count, PyTuple_GET_SIZE(names.ptr())); ++i) {
         const nb::handle a = fields_a.meta_values()[i], b = fields_b.meta_values()[i];
-        if (checked(PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ))) continue;
+        if (are_equal_objects(a, b)) continue;
         const std::string field = name + " with " + text_of(PyTuple_GET_ITEM(names.ptr(), i)) + "=";
         return {field + brief(a), field + brief(b)};
     }

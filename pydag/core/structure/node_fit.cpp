@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/node_fit.h"
 
+#include "base/equality.h"
 #include "base/error.h"
 #include "structure/class_difference.h"
 #include "structure/node_refs.h"
@@ -25,17 +26,13 @@ bool has_same_class(Node a, PyObject *const *refs_a, PyObject *const *refs_b) {
     return same_registration(CustomRefs{refs_a}.registration_box(), CustomRefs{refs_b}.registration_box());
 }
 
-Fit fit_data(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
-    if (!is_registered(kind)) return Fit::kFits;
-    const bool is_equal =
-        traits(kind).entries == Entries::kCustom
-            ? checked(PyObject_RichCompareBool(CustomRefs{refs_a}.aux_data(), CustomRefs{refs_b}.aux_data(), Py_EQ))
-            : equal_tuples(FieldsRefs{refs_a}.meta(), FieldsRefs{refs_b}.meta());
-    return is_equal ? Fit::kFits : Fit::kOtherData;
-}
-
 nb::handle data_of(Kind kind, PyObject *const *refs) {
     return traits(kind).entries == Entries::kCustom ? CustomRefs{refs}.aux_data() : FieldsRefs{refs}.meta();
+}
+
+Fit fit_data(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
+    if (!is_registered(kind)) return Fit::kFits;
+    return are_equal_objects(data_of(kind, refs_a), data_of(kind, refs_b)) ? Fit::kFits : Fit::kOtherData;
 }
 
 const char *noun_of(Kind kind) {

@@ -2,6 +2,7 @@
 #include "types/keys.h"
 
 #include "base/constant_size.h"
+#include "base/equality.h"
 #include "base/text_hash.h"
 #include "base/tuples.h"
 #include "types/key_order.h"
@@ -90,21 +91,12 @@ nb::object new_sorted_keys(PyObject *const *keys, size_t count, size_t num_sorte
     return box;
 }
 
-bool equal_tuples(nb::handle a, nb::handle b) {
-    if (a.is(b)) return true;
-    if (PyTuple_GET_SIZE(a.ptr()) != PyTuple_GET_SIZE(b.ptr())) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a.ptr()); ++i)
-        if (!checked(PyObject_RichCompareBool(PyTuple_GET_ITEM(a.ptr(), i), PyTuple_GET_ITEM(b.ptr(), i), Py_EQ)))
-            return false;
-    return true;
-}
-
 bool equal_keys(nb::handle a, nb::handle b) {
     if (a.is(b)) return true;
     const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
     if (x.size() != y.size()) return false;
     for (uint32_t i = 0; i < x.size(); ++i)
-        if (!checked(PyObject_RichCompareBool(x.key(i), y.key(i), Py_EQ))) return false;
+        if (!are_equal_objects(x.key(i), y.key(i))) return false;
     return true;
 }
 

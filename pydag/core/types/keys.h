@@ -100,7 +100,4 @@ bool equal_keys(nb::handle a, nb::handle b);
 // order to the order of traversal.
 bool have_same_order(const Keys &a, const Keys &b);
 
-// Whether the tuples hold the same items, by identity, then `==`.
-bool equal_tuples(nb::handle a, nb::handle b);
-
 }  // namespace pydag

@@ -69,6 +69,8 @@ struct Registration {
             return true;
         return plain_stamp.load(std::memory_order_relaxed) == stamp_of(reinterpret_cast<PyTypeObject *>(type.ptr()));
     }
+    // Where the fields were named: whether an instance must have no other attributes, which would be lost.
+    bool must_have_just_fields() const { return is_strict || !is_foreign; }
     auto python_refs() {
         return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names,
                         library_flatten, names, open_with_keys, plain_keys, look_again);

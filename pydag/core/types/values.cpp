@@ -1,52 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/values.h"
 
-#include "base/interrupt.h"
-#include "base/pair_set.h"
+#include "base/constants.h"
+#include "base/equality.h"
+#include "base/pairwise.h"
+#include "base/stack_room.h"
 #include "base/text_hash.h"
-#include "base/tuples.h"
 
 #include <bit>
 #include <cmath>
+#include <string_view>
 
 namespace pydag {
 namespace {
 
 // Compared by their type's own function, which runs no Python code.
 bool is_plain(PyTypeObject *type) {
-    return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyBool_Type || type == &PyBytes_Type ||
-           type == &PyRange_Type;
+    return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyBool_Type || type == &PyBytes_Type;
 }
 
 // Whether an object is a tuple that consists only of its items.
 bool is_tuple(PyObject *object, Namespace *space) {
     if (!PyTuple_Check(object)) return false;
-    PyTypeObject *const type = Py_TYPE(object);
-    if (!space) return type->tp_richcompare == PyTuple_Type.tp_richcompare && type->tp_hash == PyTuple_Type.tp_hash;
-    const TypeInfo info = space->find(type);
+    if (!space) return is_tuple_of_items(object);
+    const TypeInfo info = space->find(Py_TYPE(object));
     return !info.registration && !is_leaf(info.kind);
 }
 
-// The items of a tuple, a list, or a dict in a row, as a list that nobody else has; null for what
-// isn't compared by items, and for what somebody hasn't filled yet.
-nb::object items_of(PyObject *object, Namespace *space) {
-    nb::object items;
-    if (is_tuple(object, space) || (!space && PyList_CheckExact(object))) {
-        const nb::object tuple =
-            kFreeThreaded && PyList_Check(object) ? checked(PyList_AsTuple(object)) : nb::borrow(object);
-        const Py_ssize_t size = PySequence_Fast_GET_SIZE(tuple.ptr());
-        PyObject **const first = PySequence_Fast_ITEMS(tuple.ptr());
-        for (Py_ssize_t i = 0; i < size; ++i)
-            if (!first[i]) return items;
-        items = tuple_of(first, static_cast<size_t>(size));
-    } else if (is_frozen_dict(object) || (!space && PyDict_CheckExact(object))) {
-        items = checked(PyList_AsTuple(checked(PyDict_Items(object)).ptr()));
+// Whether an object is a set of Python's, or of a subclass that compares as one.
+bool is_set(PyObject *object) {
+    PyTypeObject *const type = Py_TYPE(object);
+    return PyAnySet_Check(object) && type->tp_richcompare == PyFrozenSet_Type.tp_richcompare &&
+           type->tp_iter == PyFrozenSet_Type.tp_iter;
+}
+
+// Whether an object is a scalar of NumPy's. Two that are equal may differ in sign or unit, and be unequal both being
+// NaN: but they have one `repr` only if they are the same.
+bool is_numpy_scalar(PyTypeObject *type) {
+    const nb::object bases = mro_of(type);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.ptr()); ++i) {
+        auto *const base = reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i));
+        if (!is_heap_type(base) && std::string_view(base->tp_name) == "numpy.generic") return true;
     }
-    return items;
+    return false;
+}
+
+nb::object attributes_of(PyObject *object, std::initializer_list<PyObject *> names) {
+    RefBuffer<4> values;
+    for (PyObject *const name : names) values.push_new(checked(PyObject_GetAttr(object, name)));
+    return values.take_tuple();
+}
+
+// What an object consists of, in a row; null for what isn't compared by parts, and for what somebody hasn't filled yet.
+nb::object items_of(PyObject *object, Namespace *space) {
+    if (PyTuple_Check(object)) {
+        if (!is_tuple(object, space) || !is_filled(object)) return nb::object();
+        return tuple_of(&PyTuple_GET_ITEM(object, 0), static_cast<size_t>(PyTuple_GET_SIZE(object)));
+    }
+    if (PyRange_Check(object)) return attributes_of(object, {constants.start, constants.stop, constants.step});
+    if (is_frozen_dict(object)) return checked(PyList_AsTuple(checked(PyDict_Items(object)).ptr()));
+    if (space) return nb::object();
+    PyTypeObject *const type = Py_TYPE(object);
+    if (PyList_CheckExact(object)) return checked(PyList_AsTuple(object));
+    if (PyDict_CheckExact(object) || type == constants.default_dict || PyODict_CheckExact(object))
+        return checked(PySequence_Tuple(checked(PyMapping_Items(object)).ptr()));
+    if (type == constants.deque || is_set(object)) return checked(PySequence_Tuple(object));
+    if (type == &PySlice_Type) return attributes_of(object, {constants.start, constants.stop, constants.step});
+    if (type == constants.partial) return attributes_of(object, {constants.func, constants.args, constants.keywords});
+    return nb::object();
 }
 
 bool is_same_float(double a, double b) {
     return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || (std::isnan(a) && std::isnan(b));
+}
+
+// An instance of float or complex, or of a subclass that may hold more.
+bool is_float(PyObject *object) { return PyFloat_Check(object) || PyComplex_Check(object); }
+Py_complex number_in(PyObject *object) {
+    return PyFloat_Check(object) ? Py_complex{PyFloat_AS_DOUBLE(object), 0}
+                                 : reinterpret_cast<PyComplexObject *>(object)->cval;
+}
+bool is_nan(PyObject *object) { return std::isnan(number_in(object).real) || std::isnan(number_in(object).imag); }
+bool is_same_number(PyObject *a, PyObject *b) {
+    const Py_complex x = number_in(a), y = number_in(b);
+    return is_same_float(x.real, y.real) && is_same_float(x.imag, y.imag);
 }
 
 // By Python's own hash; by the address where there is none.
@@ -60,66 +97,89 @@ uint64_t hash_object(nb::handle object) {
 }
 
 // Compares two objects that aren't the same object.
-enum class Sameness { kSame, kDifferent, kByItems };
+class ValueComparison {
+public:
+    explicit ValueComparison(Namespace *space) : space_(space) {}
 
-Sameness compare(PyObject *a, PyObject *b, Namespace *space, nb::object &items, nb::object &others) {
-    const auto as_sameness = [](bool is_same) { return is_same ? Sameness::kSame : Sameness::kDifferent; };
-    PyTypeObject *const type = Py_TYPE(a);
-    if (type != Py_TYPE(b)) return Sameness::kDifferent;
-    if (is_plain(type)) return as_sameness(checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0);
-    if (type == &PyFloat_Type) return as_sameness(is_same_float(PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b)));
-    if (type == &PyComplex_Type) {
-        const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
-        return as_sameness(is_same_float(x.real, y.real) && is_same_float(x.imag, y.imag));
+    bool run(nb::handle a, nb::handle b) {
+        require_stack_room();  // sets within sets
+        return are_same_in_pairs(a, b, [this](nb::handle x, nb::handle y, ItemPairs &pairs) {
+            return compare(x.ptr(), y.ptr(), pairs);
+        });
     }
-    items = items_of(a, space), others = items_of(b, space);
-    if (items.is_valid() && others.is_valid())
-        return PyTuple_GET_SIZE(items.ptr()) == PyTuple_GET_SIZE(others.ptr()) ? Sameness::kByItems
-                                                                               : Sameness::kDifferent;
-    const bool has_equality = !space && !items.is_valid() && !others.is_valid() && !PyType_Check(a) &&
-                              type->tp_hash != PyObject_HashNotImplemented;
-    return as_sameness(has_equality && checked(PyObject_RichCompareBool(a, b, Py_EQ)));
-}
+
+private:
+    Sameness compare(PyObject *a, PyObject *b, ItemPairs &pairs) {
+        PyTypeObject *const type = Py_TYPE(a);
+        if (type != Py_TYPE(b)) return Sameness::kDifferent;
+        if (is_plain(type)) return as_sameness(checked(PyObject_RichCompareBool(a, b, Py_EQ)) != 0);
+        if (is_float(a) && !is_same_number(a, b)) return Sameness::kDifferent;
+        if (type == &PyFloat_Type || type == &PyComplex_Type) return Sameness::kSame;
+        pairs = {items_of(a, space_), items_of(b, space_)};
+        if (pairs.items.is_valid() != pairs.others.is_valid()) return Sameness::kDifferent;
+        if (pairs.items.is_valid()) {
+            if (!PyAnySet_Check(a)) return Sameness::kByItems;
+            return as_sameness(have_same_elements(a, b, pairs));
+        }
+        if (space_ || PyType_Check(a)) return Sameness::kDifferent;
+        if (is_float(a) && is_nan(a)) return Sameness::kSame;
+        if (!is_float(a) && is_numpy_scalar(type)) return as_sameness(have_same_text(a, b));
+        return as_sameness(are_equal_objects(a, b));
+    }
+
+    static bool have_same_text(PyObject *a, PyObject *b) {
+        const nb::object text = checked(PyObject_Repr(a)), other = checked(PyObject_Repr(b));
+        return PyUnicode_Compare(text.ptr(), other.ptr()) == 0;
+    }
+
+    // Whether each element of one set is the same as one of the other set. Sets that hold one another several times are
+    // compared once.
+    bool have_same_elements(nb::handle a, nb::handle b, const ItemPairs &elements) {
+        const Py_ssize_t size = PyTuple_GET_SIZE(elements.items.ptr());
+        if (size != PyTuple_GET_SIZE(elements.others.ptr())) return false;
+        if (same_sets_.has(a, b)) return true;
+        ValueHashes hashes(space_);
+        std::unordered_multimap<uint64_t, PyObject *> left;
+        for (Py_ssize_t i = 0; i < size; ++i) {
+            PyObject *const other = PyTuple_GET_ITEM(elements.others.ptr(), i);
+            left.emplace(hashes.of(other), other);
+        }
+        for (Py_ssize_t i = 0; i < size; ++i) {
+            PyObject *const element = PyTuple_GET_ITEM(elements.items.ptr(), i);
+            auto [found, end] = left.equal_range(hashes.of(element));
+            while (found != end && element != found->second && !run(element, found->second)) ++found;
+            if (found == end) return false;
+            left.erase(found);
+        }
+        same_sets_.add(a, b);
+        return true;
+    }
+
+    Namespace *const space_;
+    PairSet<nb::handle, nb::handle> same_sets_;
+};
 
 }  // namespace
 
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space) {
-    if (a.is(b)) return true;
-    if (Py_TYPE(a.ptr()) != Py_TYPE(b.ptr())) return false;
-    // A pair that comes again, shared or by a cycle, is being compared already.
-    PairSet<nb::handle, nb::handle> met;
-    RefBuffer<8> pending;
-    pending.push_borrowed(b.ptr()), pending.push_borrowed(a.ptr());
-    while (!pending.empty()) {
-        nb::object x = pending.pop_owned(), y = pending.pop_owned(), items, others;
-        interruptible_step();
-        if (x.is(y) || met.has(x, y)) continue;
-        const Sameness sameness = compare(x.ptr(), y.ptr(), space, items, others);
-        if (sameness == Sameness::kDifferent) return false;
-        if (sameness == Sameness::kSame) continue;
-        met.add(x, y);
-        for (Py_ssize_t i = PyTuple_GET_SIZE(items.ptr()); i-- > 0;) {
-            pending.push_borrowed(PyTuple_GET_ITEM(others.ptr(), i));
-            pending.push_borrowed(PyTuple_GET_ITEM(items.ptr(), i));
-        }
-    }
-    return true;
+    return a.is(b) || (Py_TYPE(a.ptr()) == Py_TYPE(b.ptr()) && ValueComparison(space).run(a, b));
 }
 
 uint64_t ValueHashes::hash(nb::handle value, int levels) {
     PyTypeObject *const type = Py_TYPE(value.ptr());
     if (is_plain(type)) return hash_object(value);
-    if (type == &PyFloat_Type || type == &PyComplex_Type) {
-        const Py_complex number = PyComplex_AsCComplex(value.ptr());
-        return std::isnan(number.real) || std::isnan(number.imag) ? 1 : hash_object(value);
-    }
+    const bool is_number = space_ ? type == &PyFloat_Type || type == &PyComplex_Type : is_float(value.ptr());
+    if (is_number) return is_nan(value.ptr()) ? 1 : hash_object(value);
     // Of the value itself nothing is remembered: it is hashed once, or is a tuple that nobody else has.
     const bool is_within = levels < kLevels;
     if (is_within)
         if (const auto known = known_.find({value.ptr(), levels}); known != known_.end()) return known->second;
     const nb::object items = items_of(value.ptr(), space_);
-    if (!items.is_valid()) return space_ ? hash_address(value.ptr()) : hash_object(value);
-    const uint64_t hash = hash_items(items, levels);
+    if (!items.is_valid()) {
+        if (space_) return hash_address(value.ptr());
+        return hash_object(is_numpy_scalar(type) ? checked(PyObject_Repr(value.ptr())) : nb::borrow(value));
+    }
+    const uint64_t hash = PyAnySet_Check(value.ptr()) ? hash_elements(items, levels) : hash_items(items, levels);
     if (is_within) {
         kept_.push_borrowed(value.ptr());
         known_.emplace(std::pair(value.ptr(), levels), hash);
@@ -132,6 +192,15 @@ uint64_t ValueHashes::hash_items(nb::handle items, int levels) {
     for (Py_ssize_t i = 0; levels > 0 && i < PyTuple_GET_SIZE(items.ptr()); ++i) {
         interruptible_step();
         result = mix(result, hash(PyTuple_GET_ITEM(items.ptr(), i), levels - 1));
+    }
+    return result;
+}
+
+uint64_t ValueHashes::hash_elements(nb::handle items, int levels) {
+    auto result = static_cast<uint64_t>(PyTuple_GET_SIZE(items.ptr()));
+    for (Py_ssize_t i = 0; levels > 0 && i < PyTuple_GET_SIZE(items.ptr()); ++i) {
+        interruptible_step();
+        result += mix(0, hash(PyTuple_GET_ITEM(items.ptr(), i), levels - 1));
     }
     return result;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which values are one: of one type and equal. Floats are told apart by their bits, so that 0.0 and
-// -0.0 are two, and all NaNs are one; tuples and frozendicts are compared item by item, in their order, so that (1,)
-// and (True,) are two.
+// Which values are one: those of one type that are equal, down to the sign of zero. 1, True and 1.0 are three, 0.0 and
+// -0.0 two, and all NaNs are one. The same holds within what is compared by its parts: tuples, namedtuples and
+// frozendicts, ranges; and where nothing is traced, lists, dicts, sets, slices and partials, too. So this says what a
+// compiled function is made for, in Python as well.
 #pragma once
 
 #include "base/identity_table.h"
@@ -15,9 +16,8 @@
 namespace pydag {
 
 // With `space`: for what a tree holds, as that namespace sees it. An object is the same only as itself;
-// its `__eq__` doesn't run. Without: for keys, aux_data and the like. There lists and dicts are
-// compared item by item, in their order, other objects that can be hashed by their own `==`; classes, and
-// objects that can't be hashed, are the same only as themselves.
+// its `__eq__` doesn't run. Without: for keys, aux_data and static values. There other objects are compared by their own
+// `==` (see base/equality.h), classes by identity.
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space);
 
 // Hashes for `is_same_value`. An object that can't be hashed has one, too.
@@ -35,6 +35,7 @@ private:
     static constexpr int kLevels = 8;
     uint64_t hash(nb::handle value, int levels);
     uint64_t hash_items(nb::handle items, int levels);
+    uint64_t hash_elements(nb::handle items, int levels);  // whatever their order
 
     Namespace *const space_;
     RefBuffer<8> kept_;

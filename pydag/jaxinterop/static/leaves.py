@@ -3,6 +3,7 @@
 
 import dataclasses
 import enum
+import functools
 import types
 import zlib
 from collections.abc import Iterable, Sequence
@@ -116,18 +117,6 @@ def is_number(leaf: Any) -> bool:
     return _is_number.of(leaf)
 
 
-def _typed(value: Any) -> Any:
-    """A key that is equal for values of one type that are equal, tuples item by item."""
-    cls = type(value)
-    if isinstance(value, tuple):
-        return cls, tuple(map(_typed, value))
-    if isinstance(value, frozenset):
-        return cls, frozenset(map(_typed, value))
-    if isinstance(value, float | complex | np.inexact) and (value != value or value == 0):
-        return cls, repr(value)  # NaN is not even equal to itself, and 0.0 is equal to -0.0
-    return cls, value
-
-
 # Immutable classes. Classes whose instances are equal only to themselves are as safe.
 _IMMUTABLE = frozenset(map(id, (
     type(None), bool, int, float, complex, str, bytes, range, type(...),
@@ -193,7 +182,7 @@ def is_settled(value: Any) -> bool:
 
 
 class Static:
-    """A leaf that JAX doesn't see. Equal to another of the same type and value: 1 is not True.
+    """A leaf that JAX doesn't see. Equal to another of the same value, by the rule of the core.
 
     Args:
         state: What a constant object held, where that counts. Compared where both have one.
@@ -234,8 +223,8 @@ class Static:
         if self.value is other.value:
             return None in (self.state, other.state) or bool(self.state == other.state)
         try:
-            return bool(_typed(self.value) == _typed(other.value))
-        except Exception:  # such as the truth value of an array
+            return _core.is_same_value(self.value, other.value)
+        except Exception:  # of the value's own `__eq__`
             return False
 
     def __repr__(self) -> str:
@@ -282,10 +271,11 @@ def text_hash(text: str) -> int:
 
 
 def stable_hash(value: Any) -> int:
-    """A hash for values that are equal if they are of one type and equal, tuples item by item.
+    """A hash for values that are the same if the core says so (`is_same_value`).
 
     It is the same in every process for text, numbers, classes, functions, members of enums, and
-    tuples and frozensets of such values. Of any other class, it is the one that the class gives.
+    tuples, frozensets and partials of such values. Of any other class, it is the one that the class
+    gives.
 
     Raises:
         TypeError: The value can't be hashed.
@@ -309,6 +299,11 @@ def stable_hash(value: Any) -> int:
         return text_hash(value.__qualname__)
     if isinstance(value, enum.Enum):
         return text_hash(value.name)
-    if isinstance(value, float | complex | np.inexact) and (value != value or value == 0):
-        return text_hash(repr(value))  # the hash of NaN is an address
+    if isinstance(value, np.generic):
+        return text_hash(repr(value))
+    if isinstance(value, float | complex) and (value != value or value == 0):
+        return 0  # the hash of NaN is an address
+    if cls is functools.partial:
+        keywords = tuple((name, stable_hash(given)) for name, given in value.keywords.items())
+        return hash((stable_hash(value.func), stable_hash(value.args), keywords))
     return hash(value)

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the arguments of a call must not hold: arrays in meta fields, and weak references into them.
+"""What the arguments of a call must not hold: arrays in meta fields, weak references into them.
 
-Meta fields are compared and hashed with the structure. A weak reference is a constant of the
-function, which gets a tree of its own, built anew: there it would lead to the caller's object,
-whose arrays would be constants.
+Meta fields are compared and hashed with the structure, so what they hold may not change in place. A
+weak reference is a constant of the function, which gets a tree of its own, built anew: there it
+would lead to the caller's object, whose arrays would be constants.
 """
 
+import collections
+import functools
+import sys
 import types
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.messages.roots import Roots, place_text, position_text, shortened
 from pydag.registry.class_table import inherits
+from pydag.sharing.deref import Node
 from pydag.structure.known import KnownOfStructures
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
@@ -23,7 +27,7 @@ from pydag.typing import Dag, Identity, Leaf
 from .leaves import is_of_jax
 from .option import is_array
 from .parted import PLAIN
-from .parts import readers_of
+from .parts import CONTAINERS, readers_of
 from .search import search
 
 # The classes of most values in meta fields; looked up by class, since each call asks.
@@ -33,12 +37,68 @@ _PLAIN = frozenset(map(id, (type(None), bool, int, float, str, bytes, type, type
 _without_values: KnownOfStructures[bool] = KnownOfStructures()
 
 
-def _holds_array(value: Any) -> bool:
-    if type(value) is not tuple:
-        return is_array(value)
-    if _PLAIN.issuperset(map(id, map(type, value))):
-        return False
-    return any(id(type(item)) not in _PLAIN and _holds_array(item) for item in value)
+# What can be changed in place, and so has no hash.
+_CHANGING = (list, dict, set, collections.deque, bytearray)
+
+
+class _Refused(NamedTuple):
+    """What a meta field must not hold, and the path to it from the value of the field."""
+
+    path: str
+    value: Any
+    is_array: bool
+
+
+def _refused_in(value: Any, namespace: str) -> _Refused | None:
+    """The first array in the value of a meta field; else the first object that may change in place.
+
+    Opened are builtin containers, partials, and whatever is a node.
+    """
+    changing = None
+    pending = [("", value)]
+    met: dict[int, Any] = {}
+    while pending:
+        path, part = pending.pop()
+        if id(type(part)) in _PLAIN or id(part) in met:
+            continue
+        met[id(part)] = part
+        if _is_array(part):
+            return _Refused(path, part, True)
+        if any(inherits(type(part), base) for base in _CHANGING) and type(part).__hash__ is None:
+            changing = changing or _Refused(path, part, False)
+        pending += [(path + way, x) for way, x in reversed(list(_parts(part, namespace)))]
+    return changing
+
+
+def _parts(whole: Any, namespace: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(whole, functools.partial):
+        yield ".func", whole.func
+        yield from ((f".args[{i}]", x) for i, x in enumerate(whole.args))
+        yield from ((f".keywords[{name!r}]", x) for name, x in whole.keywords.items())
+    elif contents := [read for cls, read in CONTAINERS.items() if inherits(type(whole), cls)]:
+        for read in contents:
+            yield from ((way.format(short_repr(name)), part) for way, name, part in read(whole))
+    elif not _is_leaf(whole, namespace):
+        accessors, leaves, spec = _core.flatten_with_accessor(whole, namespace=namespace)
+        yield from ((a.codify(""), leaf) for a, leaf in zip(accessors, leaves, strict=True))
+        yield from (("", values) for values in _values(spec))
+
+
+def _is_leaf(part: Any, namespace: str) -> bool:
+    leaves = _core.leaves(part, namespace=namespace)
+    return len(leaves) == 1 and leaves[0] is part
+
+
+def _is_array(part: Any) -> bool:
+    torch: Any = sys.modules.get("torch")
+    return is_array(part) or (torch is not None and isinstance(part, torch.Tensor))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the value of a meta field surely holds nothing that is refused."""
+    if type(value) is tuple:
+        return _PLAIN.issuperset(map(id, map(type, value)))
+    return id(type(value)) in _PLAIN
 
 
 def _values(spec: PyDagSpec) -> list[Any]:
@@ -49,7 +109,7 @@ def _values(spec: PyDagSpec) -> list[Any]:
 
 
 def check_meta_fields(spec: PyDagSpec, roots: Roots) -> None:
-    """Checks that no meta field holds an array, or a tuple with one.
+    """Checks that no meta field holds an array, or what may change in place.
 
     Raises:
         TypeError: One does. The message names the field, its class and its path.
@@ -59,19 +119,35 @@ def check_meta_fields(spec: PyDagSpec, roots: Roots) -> None:
     values = _values(spec)
     if not values:
         _without_values.set(spec, True)
-    if not any(map(_holds_array, values)):
+    doubtful = [value for row in values for value in row if not _is_plain(value)]
+    if not any(_refused_in(value, spec.namespace) for value in doubtful):
         return
     listing = Listing.of(spec)
     for position, record in enumerate(listing.records):
         for name, value in record.detail if record.kind == "fields" else ():
-            if _holds_array(value):
-                where = f"{position_text(listing, position, roots)}.{name}"
+            if record.type is Node:  # its aux_data is that of another class
+                continue
+            if (found := _refused_in(value, spec.namespace)) is not None:
+                where = shortened(f"{position_text(listing, position, roots)}.{name}")
                 raise TypeError(
-                    f"{shortened(where)} is a meta field of {record.type!r}, and holds an array: "
-                    f"{short_repr(value)}\n"
-                    "  Meta fields are part of the structure, which is compared by == and hashed. "
-                    "Make the field a data field; or keep the numbers there as a tuple."
+                    f"{where} is a meta field of {record.type!r}, and {_refusal(name, found)}"
                 )
+
+
+def _refusal(name: str, found: _Refused) -> str:
+    what = f"{name}{found.path} is " * bool(found.path) + short_repr(found.value)
+    if found.is_array:
+        return (
+            f"holds an array: {what}\n"
+            "  Meta fields are part of the structure, which is compared by == and hashed. "
+            "Make the field a data field; or keep the numbers there as a tuple."
+        )
+    return (
+        f"may change in place: {what}\n"
+        "  A function that was compiled for it would be called for what it is changed to. Give the "
+        "field a tuple in the place of a list, a tuple of pairs for a dict, a frozenset for a set; "
+        "or make it a data field."
+    )
 
 
 _KINDS: tuple[type, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
