@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import enum
 import functools
 import gc
@@ -51,6 +52,14 @@ class Text(str):
     """Compares by what it says."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Is compared by its fields, but for one."""
+
+    rate: Any
+    note: Any = dataclasses.field(default=1, compare=False)
+
+
 class Number(enum.IntEnum):
     ONE = 1
 
@@ -89,6 +98,8 @@ EQUAL_VALUES: list[tuple[Any, Any]] = [
     ({"a": [0.0]}, {"a": [-0.0]}),
     (collections.deque([1]), collections.deque([True])),
     (slice(0, 1), slice(0, True)),
+    (Config(1), Config(True)),
+    (Config((0.0,)), Config((-0.0,))),
 ]
 
 EQUAL_AND_TOLD_APART = [
@@ -133,6 +144,7 @@ SAME_VALUES: list[Callable[[], Any]] = [
     lambda: {"a": [1, {2, 3.5}], "b": range(3)},
     lambda: functools.partial(max, -0.0, key=functools.partial(abs)),
     lambda: np.float32(0.1),
+    lambda: Config(float("nan"), object()),
 ]
 
 

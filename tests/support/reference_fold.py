@@ -5,6 +5,7 @@ Each is a recursion with a memo over the graph that `reference.flatten` makes.
 """
 
 import collections
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Hashable, Mapping
@@ -184,6 +185,12 @@ def is_same_aux(a: Any, b: Any) -> bool:
         return is_same_aux((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
     if isinstance(a, slice):
         return is_same_aux((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    if dataclasses.is_dataclass(a) and a.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # typeshed lacks it
+        return all(
+            is_same_aux(getattr(a, f.name), getattr(b, f.name))
+            for f in dataclasses.fields(a)
+            if f.compare
+        )
     if isinstance(a, tuple | list | collections.deque):
         return len(a) == len(b) and all(map(is_same_aux, a, b))
     if type(a) in PLAIN:

@@ -26,6 +26,7 @@ struct Constants {
     PyObject *new_object;                     // copyreg.__newobj__
     PyObject *short_repr, *bounded_repr;      // pydag.structure.text
     PyObject *unopened_hint;                  // pydag.structure.hints
+    PyObject *dataclass_fields;               // dataclasses.fields
     PyObject *copy_listeners;                 // pydag.structure.copies
     PyObject *spec_shared;                    // pydag.sharing.shared_object.shared_of_spec
     PyObject *spec_to_json, *spec_from_json;  // pydag.structure.spec_methods
@@ -34,9 +35,11 @@ struct Constants {
     PyObject *argument_names;                 // ("args", "kwargs")
     PyObject *held;                           // the keyword for what a callable holds, which messages call `self`
     PyObject *option_names[4];                // of FlattenOptions, in the order of OptionIndex
-    // Strings; each has the name of its member here, some with underscores around it.
-    PyObject *add_note, *notes, *all, *args, *as_dict, *aval, *buf, *default_factory, *fields, *fill, *func, *keywords, *kind, *make, *maxlen,
-        *memory_space, *module, *positions, *refs, *sharding, *start, *step, *stop, *torch_module, *torch_nn, *tree, *value, *values;
+    // Strings; each has the name of its member here, some with underscores around it or `method` behind.
+    PyObject *add_note, *notes, *all, *args, *as_dict, *aval, *buf, *compare, *dataclass_params, *default_factory, *eq,
+        *eq_method, *fields, *fill, *frozen, *func, *hash_method, *keywords, *kind, *make, *maxlen, *memory_space,
+        *module, *name, *positions, *refs, *sharding, *start, *step, *stop, *torch_module, *torch_nn, *tree, *value,
+        *values;
 };
 inline Constants constants = {};
 

@@ -57,8 +57,9 @@ bool equal_refs(Role role, PyObject *a, PyObject *b) {
 }
 
 bool are_equal(const Structure &a, const Structure &b) {
-    return have_same_setting(a, b) && all_of_differing_refs(
-        a, b, [](Role role, PyObject *x, PyObject *y) { return !is_compared(role) || equal_refs(role, x, y); });
+    return have_same_setting(a, b) && all_of_differing_refs(a, b, [](Role role, PyObject *x, PyObject *y) {
+               return !is_compared(role) || equal_refs(role, x, y);
+           });
 }
 
 // The keys themselves need no comparison. Those of equal structures are equal in traversal order, so the

@@ -6,6 +6,7 @@
 #include "base/pairwise.h"
 #include "base/stack_room.h"
 #include "base/text_hash.h"
+#include "types/dataclass_values.h"
 
 #include <bit>
 #include <cmath>
@@ -67,7 +68,7 @@ nb::object items_of(PyObject *object, Namespace *space) {
     if (type == constants.deque || is_set(object)) return checked(PySequence_Tuple(object));
     if (type == &PySlice_Type) return attributes_of(object, {constants.start, constants.stop, constants.step});
     if (type == constants.partial) return attributes_of(object, {constants.func, constants.args, constants.keywords});
-    return nb::object();
+    return dataclass_values(object);
 }
 
 bool is_same_float(double a, double b) {
@@ -103,9 +104,8 @@ public:
 
     bool run(nb::handle a, nb::handle b) {
         require_stack_room();  // sets within sets
-        return are_same_in_pairs(a, b, [this](nb::handle x, nb::handle y, ItemPairs &pairs) {
-            return compare(x.ptr(), y.ptr(), pairs);
-        });
+        return are_same_in_pairs(
+            a, b, [this](nb::handle x, nb::handle y, ItemPairs &pairs) { return compare(x.ptr(), y.ptr(), pairs); });
     }
 
 private:

@@ -2,7 +2,8 @@
 //
 // Which values are one: those of one type that are equal, down to the sign of zero. 1, True and 1.0 are three, 0.0 and
 // -0.0 two, and all NaNs are one. The same holds within what is compared by its parts: tuples, namedtuples and
-// frozendicts, ranges; and where nothing is traced, lists, dicts, sets, slices and partials, too. So this says what a
+// frozendicts, ranges; and where nothing is traced, lists, dicts, sets, slices, partials
+// and frozen dataclasses, too. So this says what a
 // compiled function is made for, in Python as well.
 #pragma once
 
@@ -16,7 +17,8 @@
 namespace pydag {
 
 // With `space`: for what a tree holds, as that namespace sees it. An object is the same only as itself;
-// its `__eq__` doesn't run. Without: for keys, aux_data and static values. There other objects are compared by their own
+// its `__eq__` doesn't run. Without: for keys, aux_data and static values. There other objects are compared by their
+// own
 // `==` (see base/equality.h), classes by identity.
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space);
 

@@ -284,7 +284,10 @@ def stable_hash(value: Any) -> int:
     if cls is str:
         return text_hash(value)
     if cls is int or cls is bool:
-        return hash(value)
+        if is_made_of_fields(value):
+        fields = [f for f in dataclasses.fields(value) if (f.compare if f.hash is None else f.hash)]
+        return hash(tuple(stable_hash(getattr(value, f.name)) for f in fields))
+    return hash(value)
     if value is None:
         return 0
     if isinstance(value, tuple):
@@ -306,4 +309,7 @@ def stable_hash(value: Any) -> int:
     if cls is functools.partial:
         keywords = tuple((name, stable_hash(given)) for name, given in value.keywords.items())
         return hash((stable_hash(value.func), stable_hash(value.args), keywords))
+    if is_made_of_fields(value):
+        fields = [f for f in dataclasses.fields(value) if (f.compare if f.hash is None else f.hash)]
+        return hash(tuple(stable_hash(getattr(value, f.name)) for f in fields))
     return hash(value)
