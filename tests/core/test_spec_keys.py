@@ -10,9 +10,8 @@ import functools
 import gc
 import pickle
 import weakref
-from collections import namedtuple
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import optree
@@ -64,7 +63,12 @@ class Number(enum.IntEnum):
     ONE = 1
 
 
-Point, Other = namedtuple("Point", "x"), namedtuple("Other", "x")
+class Point(NamedTuple):
+    x: Any
+
+
+class Other(NamedTuple):
+    x: Any
 
 
 def hashable(value: Any) -> bool:

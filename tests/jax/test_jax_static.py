@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -164,6 +166,74 @@ def test_nan_is_nan() -> None:
 def test_zero_has_a_sign() -> None:
     """`0.0` and `-0.0`, which are equal, give other results, and so don't share a trace."""
     assert len(traced_for(0.0, -0.0, (0.0,), (-0.0,), 0.0, np.float32(0), -np.float32(0))) == 6
+
+
+class Half(NamedTuple):
+    first: Any
+
+
+class Float(float):
+    """Compares by its number."""
+
+
+class Net(jaxinterop.Module):
+    def __init__(self, value: Any) -> None:
+        self.w, self.value = jnp.ones(()), value
+
+
+@pydag.register_fields(meta_fields=("value",))
+class Record:
+    def __init__(self, value: Any) -> None:
+        self.w, self.value = jnp.ones(()), value
+
+
+def apply(x: Any, value: Any) -> Any:
+    return x
+
+
+def partly(value: Any) -> Any:
+    return functools.partial(apply, value=value)
+
+
+X = jnp.ones(())
+PLACES: dict[str, tuple[Any, Any]] = {
+    "a static argument": (lambda value: value, {"static_argnums": 0}),
+    "a static leaf of a module": (Net, {}),
+    "a meta field": (Record, {}),
+    "a key of a dict": (lambda value: {value: X}, {}),
+    "a part of a partial": (lambda value: [partly(value), X], {}),
+    "a part of a partial in a module": (lambda value: Net(partly(value)), {}),
+    "a partial as a static argument": (partly, {"static_argnums": 0}),
+    "a keyword of a derived leaf": (lambda value: jaxinterop.Derived(apply, X, value=value), {}),
+    "a part of a derived leaf's partial": (lambda v: [jaxinterop.Derived(partly(v), X)], {}),
+}
+TWO_VALUES: dict[str, tuple[Any, Any]] = {
+    "True and 1": (True, 1),
+    "1 and 1.0": (1, 1.0),
+    "zeros": (0.0, -0.0),
+    "zeros of a subclass": (Float(0.0), Float(-0.0)),
+    "zeros of NumPy": (np.float64(0), np.float64(-0.0)),
+    "complex zeros": (complex(0, 0.0), complex(0, -0.0)),
+    "frozensets": (frozenset([(1, True)]), frozenset([(1, 1.0)])),
+    "tuples": ((0, (1,)), (0, (True,))),
+    "a namedtuple": (Half(1), (1,)),
+    "ranges": (range(0, 3, 2), range(0, 4, 2)),
+    "partials": (functools.partial(max, 1), functools.partial(max, True)),
+    "a frozen dataclass": (Frozen((0.0,)), Frozen((-0.0,))),
+    "NumPy and a tuple": (np.int64(2), (2, 2)),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("values", TWO_VALUES)
+def test_equal_values_of_two_kinds(place: str, values: str) -> None:
+    """Wherever a compiled function is found by them, they are two; each is traced for once."""
+    wrap, options = PLACES[place]
+    traces: list[Any] = []
+    f = jaxinterop.jit(lambda _: traces.append(1), **options)
+    for value in TWO_VALUES[values] * 3:
+        f(wrap(copy.deepcopy(value)))
+    assert len(traces) == 2
 
 
 def test_a_value_that_changes_is_compared_again() -> None:

@@ -185,7 +185,7 @@ def is_same_aux(a: Any, b: Any) -> bool:
         return is_same_aux((a.func, a.args, a.keywords), (b.func, b.args, b.keywords))
     if isinstance(a, slice):
         return is_same_aux((a.start, a.stop, a.step), (b.start, b.stop, b.step))
-    if dataclasses.is_dataclass(a) and a.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # typeshed lacks it
+    if dataclasses.is_dataclass(a) and a.__hash__ is not None:
         return all(
             is_same_aux(getattr(a, f.name), getattr(b, f.name))
             for f in dataclasses.fields(a)

@@ -33,11 +33,11 @@ bool is_about_truth() {
            !PyErr_ExceptionMatches(PyExc_RecursionError);
 }
 
-enum class Answer { kYes, kNo, kNeither };
+enum class Answer { kTrue, kFalse, kNeither };
 Answer ask(nb::handle a, nb::handle b, int operation) {
     const nb::object answer = checked(PyObject_RichCompare(a.ptr(), b.ptr(), operation));
     const int truth = PyObject_IsTrue(answer.ptr());
-    if (truth >= 0) return truth ? Answer::kYes : Answer::kNo;
+    if (truth >= 0) return truth ? Answer::kTrue : Answer::kFalse;
     if (!is_about_truth()) nb::raise_python_error();
     PyErr_Clear();
     return Answer::kNeither;
@@ -50,7 +50,7 @@ bool are_dicts(nb::handle a, nb::handle b) { return PyDict_CheckExact(a.ptr()) &
 
 Sameness compare(nb::handle a, nb::handle b, ItemPairs &pairs) {
     if (are_dicts(a, b)) return pair_values(a, b, pairs) ? Sameness::kByItems : Sameness::kDifferent;
-    if (!are_compared_by_items(a, b)) return as_sameness(ask(a, b, Py_EQ) == Answer::kYes);
+    if (!are_compared_by_items(a, b)) return as_sameness(ask(a, b, Py_EQ) == Answer::kTrue);
     pairs = {items_now(a), items_now(b)};
     return Sameness::kByItems;
 }
@@ -77,7 +77,7 @@ bool are_unequal_objects(nb::handle a, nb::handle b) {
     if (a.is(b)) return false;
     if (are_dicts(a, b) || are_compared_by_items(a, b)) return !are_equal_objects(a, b);
     try {
-        return ask(a, b, Py_NE) != Answer::kNo;
+        return ask(a, b, Py_NE) != Answer::kFalse;
     } catch (nb::python_error &) {
         // Where a class has no `__ne__`, Python itself takes the truth of what its `__eq__` gives.
         if (ask(a, b, Py_EQ) != Answer::kNeither) throw;

@@ -271,7 +271,7 @@ def text_hash(text: str) -> int:
 
 
 def stable_hash(value: Any) -> int:
-    """A hash for values that are the same if the core says so (`is_same_value`).
+    """A hash for values that are the same to the core (`is_same_value`).
 
     It is the same in every process for text, numbers, classes, functions, members of enums, and
     tuples, frozensets and partials of such values. Of any other class, it is the one that the class
@@ -284,10 +284,7 @@ def stable_hash(value: Any) -> int:
     if cls is str:
         return text_hash(value)
     if cls is int or cls is bool:
-        if is_made_of_fields(value):
-        fields = [f for f in dataclasses.fields(value) if (f.compare if f.hash is None else f.hash)]
-        return hash(tuple(stable_hash(getattr(value, f.name)) for f in fields))
-    return hash(value)
+        return hash(value)
     if value is None:
         return 0
     if isinstance(value, tuple):
