@@ -19,7 +19,7 @@ from .leaves import is_number, static_positions
 from .options import Options
 from .paths import Roots, path_texts
 from .structure import check_structure
-from .values import check_value, comparable, tracer_in
+from .values import ATOMS, check_value, comparable, tracer_in
 from .variables import Variable, with_variables
 
 PLAIN = Options()
@@ -37,13 +37,14 @@ class Content:
         values: The static leaves.
     """
 
-    __slots__ = ("_compared", "key", "positions", "values")
+    __slots__ = ("_are_traced", "_compared", "key", "positions", "values")
 
     def __init__(
         self, key: SpecKey | PyDagSpec, positions: tuple[int, ...], values: tuple[Leaf, ...]
     ) -> None:
         self.key, self.positions, self.values = key, positions, values
         self._compared: tuple[Any, ...] | None = None
+        self._are_traced: bytearray | None = None  # for each leaf; as long as nobody asks, None
 
     @property
     def spec(self) -> PyDagSpec:
@@ -63,14 +64,14 @@ class Content:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Content):
             return NotImplemented
-        return (
-            self.key == other.key
-            and self.positions == other.positions
-            and self.compared() == other.compared()
-        )
+        if self.key != other.key or self.positions != other.positions:
+            return False
+        are_same = _core.are_same_objects(self.values, other.values)
+        return are_same or self.compared() == other.compared()
 
     def __hash__(self) -> int:
-        return hash((self.key, self.compared()))
+        # Of some values alone: trees that differ mostly do in their structure.
+        return hash((self.key, *map(comparable, self.values[:4])))
 
     def __repr__(self) -> str:
         text = self.spec._brief_repr()
@@ -86,24 +87,32 @@ class Content:
     def traced_positions(self) -> Sequence[int]:
         """Where the traced leaves stand, among all."""
         count = self.spec.num_leaves
-        return list(compress(range(count), self._are_traced())) if self.positions else range(count)
+        return list(compress(range(count), self.are_traced())) if self.positions else range(count)
 
-    def _are_traced(self) -> bytearray:
-        flags = bytearray(b"\1") * self.spec.num_leaves
-        for i in self.positions:
-            flags[i] = 0
+    def are_traced(self) -> bytearray:
+        """Whether each leaf is traced."""
+        flags = self._are_traced
+        if flags is None:
+            flags = bytearray(b"\1") * self.spec.num_leaves
+            for i in self.positions:
+                flags[i] = 0
+            self._are_traced = flags
         return flags
 
     def traced_among(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """Those of as many things as there are leaves that stand for traced ones."""
-        return list(compress(leaves, self._are_traced())) if self.positions else leaves
+        return list(compress(leaves, self.are_traced())) if self.positions else leaves
 
     def all_leaves(self, leaves: Iterable[Leaf]) -> list[Leaf]:
         """All leaves, given the traced ones."""
         if not self.positions:
             return list(leaves)
-        statics, given = dict(zip(self.positions, self.values, strict=True)), iter(leaves)
-        return [statics[i] if i in statics else next(given) for i in range(self.spec.num_leaves)]
+        found: list[Leaf] = [None] * self.spec.num_leaves
+        for i, leaf in zip(self.positions, self.values, strict=True):
+            found[i] = leaf
+        for i, leaf in zip(self.traced_positions(), leaves, strict=True):
+            found[i] = leaf
+        return found
 
     def build(self, leaves: Iterable[Leaf]) -> Dag:
         """A fresh tree with these traced leaves."""
@@ -162,12 +171,19 @@ def take_apart(
             i for i in positions if _core.is_leaf(leaves[i], namespace=options.namespace)
         )
     values = tuple(leaves[i] for i in positions)
-    for i, value in zip(positions, values, strict=True):
-        if not is_number(value):
-            _check(value, functools.partial(_place, spec, roots, i), i in selected, is_result)
+    for number in _doubtful(values):
+        i, value = positions[number], values[number]
+        _check(value, functools.partial(_place, spec, roots, i), i in selected, is_result)
     key = spec if is_result else _core.spec_key(spec)
     content = Content(key, positions, values)
     return list(content.traced_among(leaves)), content
+
+
+def _doubtful(values: Sequence[Leaf]) -> Sequence[int]:
+    """The numbers of the static leaves that aren't of a class like text, whose instances are values."""
+    examples = _core.one_of_each_class(values) if values else {}
+    classes = [cls for cls, x in examples.items() if type(x) not in ATOMS and not is_number(x)]
+    return _core.positions_of_classes(values, classes) if classes else ()
 
 
 def _place(spec: PyDagSpec, roots: Roots, position: int) -> str:

@@ -18,6 +18,7 @@ from pydag._boundary.foreign import jax_private
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
+from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
@@ -121,13 +122,20 @@ def static_positions(
     return tuple(untraced or numbers or selected)
 
 
+# Of a structure that lives: which leaves modules own, and which they own by one path of several.
+_owned: WeakTable[tuple[frozenset[int], ...]] = WeakTable()
+
+
 def _numbers_of_modules(numbers: list[int], spec: PyDagSpec, roots: Roots) -> list[int]:
     """Those of the positions of numbers at which a module owns the number."""
-    owned, mixed = _core.module_leaves(spec)
-    for i in sorted(frozenset(mixed).intersection(numbers)):
+    known = _owned.get(spec, None)
+    if known is None:
+        known = tuple(map(frozenset, _core.module_leaves(spec)))
+        _owned.set(spec, known)
+    owned, mixed = known
+    for i in sorted(mixed.intersection(numbers)) if mixed else ():
         raise _two_owners(spec, i, roots)
-    is_owned = frozenset(owned)
-    return numbers if len(owned) == spec.num_leaves else [i for i in numbers if i in is_owned]
+    return numbers if len(owned) == spec.num_leaves else [i for i in numbers if i in owned]
 
 
 def _two_owners(spec: PyDagSpec, leaf: int, roots: Roots) -> SharingError:

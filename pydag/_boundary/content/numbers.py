@@ -23,6 +23,8 @@ def with_arrays(content: Content, leaves: Sequence[Leaf]) -> Sequence[Leaf]:
     if not any(map(is_number, _core.one_of_each_class(leaves).values())):
         return leaves
     owned = frozenset().union(*_core.module_leaves(content.spec))
+    if not owned:
+        return leaves
     places = zip(content.traced_positions(), leaves, strict=True)
     return [_as_array(x) if i in owned and is_number(x) else x for i, x in places]
 

@@ -18,7 +18,7 @@ import numpy as np
 from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
 from pydag.structure.text import short_repr
 
-_ATOMS = (str, bytes, bool, int, type(None))
+ATOMS = (str, bytes, bool, int, type(None))
 
 
 def comparable(value: Any) -> Hashable:
@@ -28,7 +28,7 @@ def comparable(value: Any) -> Hashable:
     tuples, frozensets and partials.
     """
     cls = type(value)
-    if cls in _ATOMS:
+    if cls in ATOMS:
         return cls, value
     if isinstance(value, float | np.floating):
         return cls, repr(value) if value != value or value == 0 else value
@@ -45,7 +45,7 @@ def comparable(value: Any) -> Hashable:
 
 
 _VALUES = (
-    *_ATOMS, float, complex, types.EllipsisType, range, type, enum.Enum, np.generic, np.dtype,
+    *ATOMS, float, complex, types.EllipsisType, range, type, enum.Enum, np.generic, np.dtype,
     np.ufunc, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
     types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.ModuleType,
 )  # fmt: skip
@@ -96,7 +96,7 @@ def is_value(value: Any) -> bool:
 
 
 _SETTLED = (
-    *_ATOMS, float, complex, type, enum.Enum, np.generic, np.dtype, np.ufunc, types.FunctionType,
+    *ATOMS, float, complex, type, enum.Enum, np.generic, np.dtype, np.ufunc, types.FunctionType,
     types.BuiltinFunctionType, types.ModuleType, jax.sharding.Sharding, jax.sharding.Mesh,
 )  # fmt: skip
 _is_of_settled_class = ClassTable(
@@ -169,7 +169,7 @@ def tracer_in(leaf: Any) -> Any:
     Looked for in what functions close over, in the parts of partials, methods and containers, and
     in attributes.
     """
-    if isinstance(leaf, _ATOMS):
+    if isinstance(leaf, ATOMS):
         return None
     waiting, seen = [leaf], {id(leaf)}
     for item in waiting:

@@ -130,7 +130,11 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
     """
     check_function("map", f, tree)
     found, content = take_apart(tree, is_leaf=is_leaf)
-    new = [leaf if stays else f(leaf, *row) for leaf, row, stays in _rows(content, found, rest)]
+    if rest:
+        rows = _rows(content, found, rest)
+        new = [leaf if stays else f(leaf, *row) for leaf, row, stays in rows]
+    else:
+        new = [f(leaf) for leaf in found]
     return content.build(with_arrays(content, new))
 
 
