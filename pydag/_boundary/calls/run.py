@@ -106,7 +106,7 @@ def _called(
         _blame_number(error, given)
         raise
     if given.spec.num_shared and num_unties() == before:
-        warn_of_lost_ties(args, kwargs, given.options, result, source)
+        warn_of_lost_ties(given, result, source)
     return result, given.changes()
 
 

@@ -180,7 +180,7 @@ def take_apart(
 
 
 def _doubtful(values: Sequence[Leaf]) -> Sequence[int]:
-    """The numbers of the static leaves that aren't of a class like text, whose instances are values."""
+    """The numbers of the static leaves that have to be looked at: text and numbers are values."""
     examples = _core.one_of_each_class(values) if values else {}
     classes = [cls for cls, x in examples.items() if type(x) not in ATOMS and not is_number(x)]
     return _core.positions_of_classes(values, classes) if classes else ()

@@ -15,10 +15,11 @@ import numpy as np
 import pydag._core as _core
 from pydag._boundary.content.leaves import is_traced
 from pydag._boundary.content.options import Options
-from pydag._boundary.content.paths import LeavesByPath
+from pydag._boundary.content.paths import CALL, LeavesByPath
 from pydag._boundary.content.values import comparable
 from pydag._boundary.foreign import jax_private
-from pydag._boundary.treatments.arguments import Spot, spot_text
+from pydag._boundary.treatments.arguments import spot_text
+from pydag._boundary.updates.changes import Given
 from pydag._core import PyDagSpec
 from pydag.structure.listing import Listing
 from pydag.typing import Dag, Leaf
@@ -26,6 +27,7 @@ from pydag.typing import Dag, Leaf
 from .source import Source
 
 _MOST_PARTS = 200  # of a result are compared with an argument
+_MOST_PATHS = 10_000  # a structure that unfolds to more isn't unfolded
 
 
 class LostTieWarning(UserWarning):
@@ -40,16 +42,22 @@ class _Lost(NamedTuple):
     root: str  # of the part of the result
 
 
-def warn_of_lost_ties(
-    args: Sequence[Dag], kwargs: dict[str, Dag], options: Options, result: Dag, source: Source
-) -> None:
-    """Warns of the first argument that comes back with a tie lost."""
-    spots: list[tuple[Spot, Dag]] = [*enumerate(args), *kwargs.items()]
-    for spot, arg in spots:
-        leaves, spec = options.flatten(arg)
-        lost = _lost_tie(spec, leaves, result, options) if spec.num_shared else None
+def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
+    """Warns of the first argument that comes back without a tie that it had when it was given."""
+    listing = Listing.of(given.spec)
+    arguments = list(zip(given.spec.children(), listing.children(0), strict=True))
+    names = given.roots
+    if names == CALL:
+        calls, arguments, names = arguments, [], ()
+        for part, position in calls:
+            names += tuple(map(spot_text, part.entries()))
+            arguments += zip(part.children(), listing.children(position), strict=True)
+    for name, (spec, position) in zip(names, arguments, strict=True):
+        if not spec.num_shared:
+            continue
+        leaves = [given.leaves[i] for i in listing.leaves_below(position)]
+        lost = _lost_tie(spec, leaves, result, given.options)
         if lost is not None:
-            name = spot_text(spot)
             source.warn(
                 f"{source.text} returns what it was given, but with a tie lost\n"
                 f"  given: {name}{lost.one} and {name}{lost.other} are one object\n"
@@ -70,7 +78,8 @@ def _lost_tie(
         found, own = options.flatten(part)
         if own == spec or own.num_paths != spec.num_paths:
             continue
-        if not own.is_prefix(spec):  # as it is where `own` shares less, and nothing else differs
+        # It is a prefix where it shares less, and nothing else differs.
+        if not (own.is_prefix(spec) or _unfold_alike(own, spec)):
             continue
         by_path = LeavesByPath(spec, range(spec.num_leaves))
         numbers = [by_path.at(path) for path in own.paths()]
@@ -80,6 +89,10 @@ def _lost_tie(
             if lost is not None:
                 return _Lost(*lost, root)
     return None
+
+
+def _unfold_alike(one: PyDagSpec, other: PyDagSpec) -> bool:
+    return one.num_paths <= _MOST_PATHS and one.to_treespec() == other.to_treespec()
 
 
 def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
