@@ -22,12 +22,12 @@ from pydag._boundary.treatments.arguments import spot_text
 from pydag._boundary.updates.changes import Given
 from pydag._core import PyDagSpec
 from pydag.structure.listing import Listing
+from pydag.structure.walk import Walk
 from pydag.typing import Dag, Leaf
 
 from .source import Source
 
 _MOST_PARTS = 200  # of a result are compared with an argument
-_MOST_PATHS = 10_000  # a structure that unfolds to more isn't unfolded
 
 
 class LostTieWarning(UserWarning):
@@ -92,7 +92,17 @@ def _lost_tie(
 
 
 def _unfold_alike(one: PyDagSpec, other: PyDagSpec) -> bool:
-    return one.num_paths <= _MOST_PATHS and one.to_treespec() == other.to_treespec()
+    a, b = Listing.of(one), Listing.of(other)
+    walk = Walk([(0, 0)])
+    for i, j in walk:
+        x, y = a.records[i], b.records[j]
+        if not x.fits(y) or x.detail != y.detail:
+            return False
+        for child, match in zip(a.children(i), b.children(j), strict=True):
+            if a.records[child].entry != b.records[match].entry:
+                return False
+            walk.add([(a.target(child), b.target(match))])
+    return True
 
 
 def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
