@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ except ImportError:  # Windows
     fcntl = None
 
 _MOST = 100  # bytes of a name, of the 255 that most systems allow
+_PATIENCE = 60  # seconds
 _NEW = re.compile(r"\.(.+)\.pydag-[0-9a-f]{16}", re.DOTALL)
 
 
@@ -135,39 +137,58 @@ def folder_locked(folder: str) -> Iterator[bool]:
     """Waits until no other writer puts files into their places in a folder, and keeps others out.
 
     Gives False where the system has no such locks.
+
+    Raises:
+        OSError: Another writer is there all the time.
     """
-    handle = _locked(folder, is_patient=True)
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            handle = _lock(folder, is_alone=True)
+            break
+        except BlockingIOError:
+            if time.monotonic() > end:
+                why = f"for {_PATIENCE} seconds another save has been putting its files there"
+                raise OSError(errno.EBUSY, why, folder) from None
+        time.sleep(0.01)
     try:
         yield handle is not None
     finally:
-        if handle is not None:
-            os.close(handle)
+        _unlock(handle)
 
 
 def is_folder_locked(folder: str) -> bool:
     """Whether a writer puts files into their places there just now."""
     try:
-        handle = _locked(folder, is_patient=False)
+        _unlock(_lock(folder, is_alone=False))
     except BlockingIOError:
         return True
-    if handle is not None:
-        os.close(handle)
     return False
 
 
-def _locked(folder: str, is_patient: bool) -> int | None:
-    """A handle of a folder that is locked; None where there are no locks."""
+def _lock(folder: str, is_alone: bool) -> int | None:
+    """A handle of a folder that is locked, for one alone or for several; None: there are no locks.
+
+    Raises:
+        BlockingIOError: Another one has locked it.
+    """
     if fcntl is None:
         return None
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX if is_patient else fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BaseException as error:
+        fcntl.flock(handle, (fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except OSError as error:
         os.close(handle)
-        if isinstance(error, BlockingIOError) or not isinstance(error, OSError):
+        if isinstance(error, BlockingIOError):
             raise
         return None
     return handle
+
+
+def _unlock(handle: int | None) -> None:
+    if handle is not None:
+        fcntl.flock(handle, fcntl.LOCK_UN)  # a process that was forked meanwhile has it as well
+        os.close(handle)
 
 
 def flush(path: str) -> None:

@@ -111,10 +111,12 @@ def test_two_writers_and_a_reader(tmp_path: Path, only: Any) -> None:
     command = [sys.executable, "-P", "-c", WRITER, str(folder)]
     writers = [subprocess.Popen([*command, first]) for first in ("0", "1")]
     found: Counter[str] = Counter()
+    reports: Counter[str] = Counter()
     kept: list[Any] = []
     while any(writer.poll() is None for writer in writers):
         try:
             tree = load(folder, only=only)
+            reports[str(check(folder).ok)] += 1
         except OSError as error:
             found[str(error.strerror)] += 1
             continue
@@ -124,6 +126,7 @@ def test_two_writers_and_a_reader(tmp_path: Path, only: Any) -> None:
     assert [writer.returncode for writer in writers] == [0, 0]
     assert found["1 model"] > 5
     assert set(found) <= {"1 model", "it is being replaced while it is read"}
+    assert set(reports) == {"True"}
     assert all((x == value).all() for arrays, value in kept for x in arrays)  # still mapped
     files = set(json.loads((folder / INDEX).read_text())["weight_map"].values())
     assert set(os.listdir(folder)) == files | {INDEX}
@@ -183,6 +186,21 @@ def test_a_first_save_while_it_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     assert said == [why, why, 1.0]
 
 
+def test_a_writer_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A save waits for another one that puts its files into their places, but not for ever."""
+    save(tmp_path, model(1.0), shard_size=24)
+    before = set(os.listdir(tmp_path))
+    monkeypatch.setattr(replacing, "_PATIENCE", 0)
+    with replacing.folder_locked(str(tmp_path)) as is_alone:
+        assert is_alone
+        assert first_of(tmp_path) == 1.0
+        with pytest.raises(OSError, match=r"for 0 seconds another save has been putting"):
+            save(tmp_path, model(2.0), shard_size=24)
+    assert set(os.listdir(tmp_path)) == before
+    save(tmp_path, model(2.0), shard_size=24)
+    assert first_of(tmp_path) == 2.0
+
+
 def test_a_save_within_a_save(tmp_path: Path) -> None:
     """The later index counts; neither takes a file of the other."""
 
@@ -210,6 +228,8 @@ def test_names_are_new_ones(tmp_path: Path) -> None:
     assert names.isdisjoint(PLAIN)
     assert {name[:5] + name[14:] for name in names} == PLAIN
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    for number in ("12345678", "87654321"):  # as a save leaves them that is killed
+        (tmp_path / f"model-{number}-00001-of-00009.safetensors").write_bytes(b"")
     assert str(check(tmp_path)).splitlines()[1] == "0 errors, 0 doubts, 0 wastes, 0 ties"
     save(tmp_path, model(2.0), shard_size=24)
     assert set(os.listdir(tmp_path)) == PLAIN | {INDEX}

@@ -5,7 +5,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from pydag.files.index import Index, read_index
+from pydag.files.index import SHARD, Index, read_index
+from pydag.files.replacing import ReplacedError, is_folder_locked
 
 from .finding import Damage, Finding, listed, shown
 from .formats import read_file
@@ -31,7 +32,7 @@ def open_indexed(path: str, asked: str) -> Model:
 
     Raises:
         ValueError: It is no index, or names a file outside of its directory.
-        OSError: The index can't be read.
+        OSError: The index can't be read, or is being replaced.
     """
     index = read_index(path)
     findings: list[Finding] = []
@@ -49,6 +50,10 @@ def open_indexed(path: str, asked: str) -> Model:
     findings.extend(_misplaced(index, found))
     findings.extend(_unknown_shards(index, set(index.files)))
     containers = [container for container in found.values() if container is not None]
+    if findings and (is_folder_locked(index.folder or ".") or read_index(path) != index):
+        for container in containers:
+            container.file.close()
+        raise ReplacedError(path)
     for i, container in enumerate(containers):  # that of one file alone isn't that of the model
         container.structure = index.structure if i == 0 else None
     is_whole = len(containers) == len(found)
@@ -103,10 +108,13 @@ def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
     instead = os.path.basename(index.path).removesuffix(".index.json")
     endings = {os.path.splitext(file)[1] for file in files}.intersection(_ENDINGS)
     alike = {_without_numbers(file) for file in files}
+    saves = {_save(file) for file in files}
     layers = {_without_numbers(name) for name in named if re.search(r"\.\d+\.", name)}
     for name in sorted(os.listdir(index.folder or ".")):
         if name in files or os.path.splitext(name)[1] not in endings or name.startswith("."):
             continue
+        if _save(name) not in {None, *saves}:
+            continue  # of a save that is under way, or was killed
         is_shard = _without_numbers(name) in alike
         try:
             container = read_file(os.path.join(index.folder, name))
@@ -127,6 +135,12 @@ def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
             yield Damage(
                 "error", (name, *sorted(arrays)), f"the index doesn't name {shown(name)}{more}"
             )
+
+
+def _save(file: str) -> str | None:
+    """The part of a shard's name that is that of one save; None: it has none."""
+    match = SHARD.fullmatch(file)
+    return match and match[2]
 
 
 def _without_numbers(text: str) -> str:

@@ -4,6 +4,7 @@
 import os
 import re
 
+from pydag.files.directory import read_again
 from pydag.files.index import INDEX, is_index
 
 from .finding import Damage, Finding, listed
@@ -23,6 +24,10 @@ def open_model(path: str) -> Model:
         ValueError: It is of no known format, or it isn't clear what is meant; an index is none.
         OSError: It can't be read.
     """
+    return read_again(lambda: _opened(path))
+
+
+def _opened(path: str) -> Model:
     if os.path.isdir(path):
         return _in_folder(path)
     if is_any_index(path):
