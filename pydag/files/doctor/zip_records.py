@@ -184,14 +184,16 @@ def place_of(file: RawFile, entry: Entry) -> int | str:
     """Where the bytes of a record begin; text says why they can't be read."""
     if entry.problem is not None:
         return entry.problem
-    header = entry.offset + _LOCAL_HEADER.size
-    if header > file.size:
+    name = entry.name.encode("utf-8", "surrogateescape")
+    names_end = entry.offset + _LOCAL_HEADER.size + len(name)
+    if names_end > file.size:
         return "is outside of the file"
-    mark, flags, name, extra = _LOCAL_HEADER.unpack(file.read(entry.offset, _LOCAL_HEADER.size))
-    begin: int = header + name + extra
+    header = file.read(entry.offset, names_end - entry.offset)
+    mark, flags, length, extra = _LOCAL_HEADER.unpack_from(header)
+    begin: int = entry.offset + _LOCAL_HEADER.size + length + extra
     if mark != _LOCAL or begin + entry.size > file.size:
         return "is outside of the file"
-    own = file.read(header, name).decode("utf-8", "surrogateescape")
-    if own != entry.name or flags & 1:
-        return f"is called {shown(own)} where its bytes are"
+    own = header[_LOCAL_HEADER.size :]
+    if own != name or length != len(name) or flags & 1:
+        return f"is called {shown(own.decode('utf-8', 'replace'))} where its bytes are"
     return begin
