@@ -10,12 +10,18 @@ from pydag.files.names import RESERVED, is_writable
 
 from .finding import shown
 from .pickle_calls import ARRAYS, is_filled
-from .pickle_code import PickleError
+from .pickle_code import PickleError, TooLong
 from .pickle_objects import Dict, Global, NoValues, Opaque, Sparse, Storage, Tensor
 from .pickle_values import Pickled
 
 _CONTAINERS = (Dict, Sparse, list, tuple)
 _SCALARS = (str, bytes, int, float, complex, bool, type(None))
+_KINDS: dict[type, str] = {
+    list: "list or set",
+    Dict: "dict",
+    tuple: "tuple of containers, or a long one",
+    TooLong: "very long text or number",
+}
 _DEEPEST = 200
 _MOST_CONTAINERS = 1_000_000
 _MOST_TENSORS = 150_000
@@ -167,7 +173,7 @@ def _token(key: Any) -> Any:
     if kind not in _SCALARS:
         raise PickleError(
             "malformed pickle: a key of a dict is no text, number, bytes, None, or tuple of a few "
-            f"of these, but a {kind.__name__}"
+            f"of these, but a {_KINDS.get(kind, kind.__name__)}"
         )
     if kind is complex and not key.imag:
         key = key.real
