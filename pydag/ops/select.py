@@ -164,10 +164,31 @@ def _is_bool(x: Any) -> bool:
     if type(x) is bool:
         return True
     cls = type(x)
-    if cls.__module__ != "numpy":
-        return False
-    is_array = cls.__name__ == "ndarray" and x.ndim == 0  # as in a mask of a module
-    return x.dtype.kind == "b" if is_array else cls.__name__ in ("bool", "bool_")
+    is_scalar = cls.__name__ in ("bool", "bool_") and cls.__module__ == "numpy"
+    return is_scalar or _is_bool_array(x)
+
+
+def _is_bool_array(x: Any) -> bool:
+    """Whether it is what stands for True or False in a module that JAX mapped."""
+    cls = type(x)
+    is_array = cls.__name__ == "ndarray" and cls.__module__ == "numpy"
+    return is_array and x.ndim == 0 and x.dtype.kind == "b"
+
+
+def _prefix_flags(leaves: Sequence[Leaf], spec: PyDagSpec) -> list[bool] | None:
+    """The flags of a prefix of booleans; None if it is none.
+
+    In a mask that was mapped from a module, what the module holds beside arrays is no flag.
+    """
+    if all(map(_is_bool, leaves)):
+        return list(map(bool, leaves))
+    if not any(map(_is_bool_array, leaves)):
+        return None
+    owned = frozenset().union(*_core.module_leaves(spec))
+    flags = [_is_bool_array(x) if i in owned else _is_bool(x) for i, x in enumerate(leaves)]
+    if not all(flag or i in owned for i, flag in enumerate(flags)):
+        return None
+    return [flag and bool(x) for flag, x in zip(flags, leaves, strict=True)]
 
 
 def is_prefix(where: Any, namespace: str = "") -> bool:
@@ -181,7 +202,7 @@ def is_prefix(where: Any, namespace: str = "") -> bool:
     tree = _flattened(where, namespace)
     if tree is None or (not tree[0] and type(where) is list):
         return False
-    return all(map(_is_bool, tree[0]))
+    return _prefix_flags(*tree) is not None
 
 
 def select(
@@ -218,8 +239,8 @@ def select(
     if type(where) is tuple and where and all(isinstance(item, type) for item in where):
         return _by_class(where, spec, leaves)
     tree = _flattened(where, namespace)
-    if tree is not None and is_prefix(where, namespace):
-        flags = [bool(flag) for flag in tree[0]]
+    flags = _prefix_flags(*tree) if tree is not None and is_prefix(where, namespace) else None
+    if tree is not None and flags is not None:
         return _Prefix(flags, Listing.of(tree[1]), Listing.of(spec)).select()
     if type(where) is list:
         found = [False] * len(leaves)

@@ -29,6 +29,9 @@ _VALUE_IDS = frozenset(map(id, _VALUES))
 
 _value_bases: list[type] = [type, enum.Enum]
 
+builders: list[Callable[[type, Callable[..., Any]], Callable[..., Any]]] = []
+"""Each gives, for a class of optree and its unflatten function, the function to call instead."""
+
 _fallbacks: list[Lookup] = []
 _fallback_classes: list[Callable[[], Iterable[object]]] = []
 
@@ -81,7 +84,10 @@ def _find_foreign(cls: type, namespace: str) -> Foreign | None:
         and entry.kind == optree.PyTreeKind.CUSTOM
         and entry.namespace == namespace
     ):
-        return entry.flatten_func, entry.unflatten_func, entry.path_entry_type
+        build = entry.unflatten_func
+        for wrap in builders:
+            build = wrap(cls, build)
+        return entry.flatten_func, build, entry.path_entry_type
     if namespace == "":
         for lookup in _fallbacks:
             if (found := lookup(cls)) is not None:

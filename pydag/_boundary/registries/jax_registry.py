@@ -19,7 +19,7 @@ from pydag.registry.fields import cached_names
 from pydag.registry.weak_table import WeakTable
 from pydag.sharing.update import writer_finders
 
-from .known_fields import builder, known_fields
+from .known_fields import builder, builder_of_optree, known_fields
 from .stand_ins import Trial
 
 asked_pydag: WeakTable[Any] = WeakTable()
@@ -225,6 +225,7 @@ def _known_to_jax_alone() -> list[type]:
     return [cls for cls in list(jax_private.registry) if asked_pydag.get(cls, None) is None]
 
 
+lookup.builders.append(builder_of_optree)
 writer_finders.append(flax_private.writer_of)
 lookup.add_fallback(_look_up, jax_private.registry, _known_to_jax_alone)
 lookup.set_value_base(jax.core.AbstractValue)  # JAX may keep one for all that are equal

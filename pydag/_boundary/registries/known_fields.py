@@ -51,16 +51,48 @@ def _is_dataclass(cls: type) -> bool:
     return isinstance(names_in(cls).get("__dataclass_fields__"), dict)
 
 
-def builder(cls: type, entry: Any) -> Callable[[Any, Any], Any]:
-    """The library's function that builds an instance.
+Builder = Callable[[Any, Any], Any]
+"""Builds an instance, given what there is beside children, and the children."""
 
-    A gradient has None at leaves that it isn't by. Where a constructor refuses that, and the fields
-    are known, an instance is made of them past the constructor.
-    """
-    library: Callable[[Any, Any], Any] = entry.from_iter
+
+def builder(cls: type, entry: Any) -> Builder:
+    """How instances of a class of JAX's registry are built."""
     fields = fields_of(cls, entry)
     if fields is None:
+        return entry.from_iter  # type: ignore[no-any-return]  # an untyped registry
+    has_meta = bool(fields.meta)
+    return _lenient(
+        cls,
+        entry.from_iter,
+        lambda meta, children: dict(
+            zip(fields.data + fields.meta, (*children, *(meta if has_meta else ())), strict=True)
+        ),
+    )
+
+
+def builder_of_optree(cls: type, library: Builder) -> Builder:
+    """How instances of a class of optree's registry are built: its dataclasses, those of attrs."""
+    module = getattr(library, "__module__", None)
+    if module not in ("optree.dataclasses", "optree.integrations.attrs"):
         return library
+    is_attrs = module.endswith("attrs")
+    fields: Any = getattr(cls, "__attrs_attrs__") if is_attrs else dataclasses.fields(cls)  # noqa: B009
+    data = [f.name for f in fields if f.metadata.get("pytree_node", True)]
+    names = {getattr(f, "alias", f.name): f.name for f in fields}
+    return _lenient(
+        cls,
+        library,
+        lambda meta, children: {
+            **dict(zip(data, children, strict=True)),
+            **{names[alias]: value for alias, value in meta},
+        },
+    )
+
+
+def _lenient(
+    cls: type, library: Builder, attributes: Callable[[Any, Any], dict[str, Any]]
+) -> Builder:
+    """The library's function; but a gradient is made past a constructor that refuses its None."""
 
     def build(aux_data: Any, children: Any) -> Any:
         try:
@@ -69,8 +101,7 @@ def builder(cls: type, entry: Any) -> Callable[[Any, Any], Any]:
             if not any(child is None for child in children):
                 raise
         instance: Any = object.__new__(cls)
-        meta = aux_data if fields.meta else ()
-        for name, value in zip(fields.data + fields.meta, (*children, *meta), strict=True):
+        for name, value in attributes(aux_data, children).items():
             object.__setattr__(instance, name, value)
         return instance
 

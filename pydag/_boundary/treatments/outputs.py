@@ -43,7 +43,11 @@ class Outputs:
         )
         self._question, self._given, self._options = question, prefix, options
         self._answers: list[Any] = []
-        for answer in map(number_in, answers):
+        owned = frozenset[int]().union(*_core.module_leaves(spec))
+        is_answer = question.is_answer or _is_axis
+        for i, answer in enumerate(map(number_in, answers)):
+            if i in owned and not is_answer(answer):
+                continue  # a module's configuration
             if answer not in self._answers:
                 self._answers.append(answer)
         self._is_one = spec.is_leaf()
@@ -104,6 +108,10 @@ tree_util.register_pytree_node(
     lambda grouped: ((grouped.about, *grouped.groups), None),
     lambda _, parts: Grouped(parts[0], parts[1:]),
 )
+
+
+def _is_axis(x: Any) -> bool:
+    return x is None or type(x) is int
 
 
 def is_sharding(x: Any) -> bool:
