@@ -324,6 +324,9 @@ def leaves_below(spec: PyDagSpec, is_meant: Callable[[type], bool], /) -> list[b
 
 def match_at(spec: PyDagSpec, tree: Any, roots: str | tuple[str, ...], /) -> list[Any]: ...
 
+def match_rests(spec: PyDagSpec, rests: tuple[Any, ...], /) -> list[list[Any]]:
+    """As `flatten_up_to`, for several trees."""
+
 def leaf_spec(none_is_leaf: bool, namespace: str, /) -> PyDagSpec: ...
 
 def collect_specs(collection: Any, none_is_leaf: bool, namespace: str, /) -> PyDagSpec: ...

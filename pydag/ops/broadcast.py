@@ -5,7 +5,8 @@ Each object of the full DAG must get one answer: the same object at every path t
 values. What the prefix itself shares doesn't count.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Unpack
 
 import pydag._core as _core
@@ -184,20 +185,33 @@ def _common(trees: tuple[Dag, ...], options: FlattenOptions) -> tuple[PyDagSpec,
     """The structure of which all trees are prefixes, and what each tree has for its leaves."""
     parts = [_core.flatten(tree, **options) for tree in trees]
     common = parts[0][1]
-    for _, spec in parts[1:]:
-        common = common.broadcast_to_common_suffix(spec)
+    for i, (_, spec) in enumerate(parts[1:], 1):
+        with _naming(i, parts):
+            common = common.broadcast_to_common_suffix(spec)
     return common, _answers(parts, common)
 
 
 def _answers(parts: list[tuple[list[Leaf], PyDagSpec]], common: PyDagSpec) -> list[list[Leaf]]:
     """For each leaf of a common structure, what each tree has there."""
     found = []
-    for leaves, spec in parts:
+    for i, (leaves, spec) in enumerate(parts):
         values, conflicts = _core.broadcast_leaves(spec, leaves, common)
         if conflicts:
-            raise _answer_error(conflicts[0])
+            with _naming(i, parts):
+                raise _answer_error(conflicts[0])
         found.append(values)
     return found
+
+
+@contextlib.contextmanager
+def _naming(number: int, parts: Sequence[object]) -> Iterator[None]:
+    """Has errors say which of several trees doesn't fit the first one."""
+    try:
+        yield
+    except ValueError as error:
+        if number and len(parts) > 2:
+            error.add_note(f"The tree that doesn't fit is rests[{number - 1}].")
+        raise
 
 
 def _answer_error(conflict: Conflict) -> SharingError:

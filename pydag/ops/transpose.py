@@ -185,7 +185,7 @@ def _map_transposed(
     leaves, outer = _core.flatten(trees[0], **options)
     if inner is None and outer.num_leaves == 0:
         raise ValueError(f"The outer structure must have at least one leaf. Got: {_shown(outer)}.")
-    columns = [leaves, *(outer.flatten_up_to(rest) for rest in trees[1:])]
+    columns = [leaves, *_core.match_rests(outer, trees[1:])]
     results = list(map(func, *([names(outer)] if names else []), *columns))
     given = inner
     if inner is None:

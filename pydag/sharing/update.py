@@ -85,7 +85,8 @@ def dag_combine(
     first, spec = _core.flatten(
         trees[0], is_leaf=is_leaf, none_is_leaf=True, namespace=namespace, identity="nodes"
     )
-    columns = [first, *(spec.flatten_up_to(tree) for tree in trees[1:])]
+    others = enumerate(trees[1:], 1)
+    columns = [first, *(_core.match_at(spec, tree, f"trees[{i}]") for i, tree in others)]
     chosen = (next((x for x in row if x is not None), None) for row in zip(*columns, strict=True))
     return _core.unflatten(spec, list(chosen))
 

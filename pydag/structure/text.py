@@ -10,6 +10,7 @@ import builtins
 import collections
 import gc
 import itertools
+import re
 import reprlib
 import sys
 import types
@@ -17,6 +18,7 @@ from typing import Any
 
 # Of these only arrays are long.
 _BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
+_ADDRESS = re.compile("( object| instance)? at 0x[0-9a-fA-F]+")
 _UNNAMED = "unnamed field"  # as CPython calls it
 # Structures of others, which know no sharing: to be told from a PyDagSpec at a glance.
 _FOREIGN_SPECS = {
@@ -90,7 +92,7 @@ class _ShortRepr(reprlib.Repr):
         if cls in (tuple, list, dict, set, frozenset, collections.deque, str, bytes, int):
             return super().repr1(x, level)
         if _module(cls).startswith("pydag.") and hasattr(cls, "_brief_repr"):
-            return self.shortened(x._brief_repr())
+            return self.shortened(_ADDRESS.sub("", x._brief_repr()))
         if isinstance(x, tuple) and (names := self._names(cls)) is not None:
             is_namedtuple = hasattr(cls, "_fields")
             name = cls.__name__ if is_namedtuple else f"{_module(cls)}.{cls.__qualname__}"
@@ -116,7 +118,15 @@ class _ShortRepr(reprlib.Repr):
         has_default = getattr(cls, "__repr__", None) is object.__repr__
         if x is None or isinstance(x, (*_BRIEF, type)) or is_brief or has_default:
             return self.repr_instance(x, level)
-        return f"<{_module(cls)}.{cls.__qualname__} object at {id(x):#x}>"
+        return f"<{_module(cls)}.{cls.__qualname__}>"
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        """Without addresses, which say nothing to a reader."""
+        try:
+            text = repr(x)
+        except Exception:
+            text = f"<{_module(type(x))}.{type(x).__qualname__}>"
+        return self.shortened(_ADDRESS.sub("", text))
 
     @staticmethod
     def _names(cls: type) -> "tuple[str, ...] | None":

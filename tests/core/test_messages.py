@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors say what, where, both sides and what to do, in under 2,000 characters."""
 
+import functools
 import itertools
 import os
 import re
@@ -396,3 +397,79 @@ def test_a_class_that_was_defined_again() -> None:
     old = one()
     old.__class__ = other
     assert pydag.dag_map(lambda x, y: x + y, old, other()).w == 2
+
+
+RESTS = {
+    "map": pydag.dag_map,
+    "map in place": pydag.dag_map_,
+    "map with path": pydag.dag_map_with_path,
+    "map with accessor": pydag.dag_map_with_accessor,
+    "some leaves": functools.partial(pydag.dag_map, where="*"),
+    "transpose": pydag.dag_transpose_map,
+    "broadcast": pydag.dag_broadcast_map,
+}
+
+
+@pytest.mark.parametrize("function", RESTS.values(), ids=RESTS)
+def test_which_tree_does_not_fit(function: Any) -> None:
+    """Of several trees the error names the one that doesn't fit, of one it need not."""
+    good, bad = {"a": [1], "b": [2]}, {"a": [1]}
+    two = [1.0]
+    tied = {"a": two, "b": two}
+    texts = []
+    for tree, *rests in ((good, bad, good), (good, good, bad), (tied, good, tied)):
+        with pytest.raises(ValueError, match=r"mismatch|differently") as info:
+            function(lambda *leaves: leaves, tree, *rests)
+        texts.append("\n".join([str(info.value), *getattr(info.value, "__notes__", ())]))
+    assert ["rests[0]" in text for text in texts] == [True, False, True]
+    assert ["rests[1]" in text for text in texts] == [False, True, False]
+    with pytest.raises(ValueError, match="mismatch") as info:
+        function(lambda *leaves: leaves, good, bad)
+    assert "rests" not in str(info.value)
+    assert not hasattr(info.value, "__notes__")
+
+
+def test_which_of_the_combined_trees_does_not_fit() -> None:
+    """It is named by its place among all that are combined."""
+    with pytest.raises(ValueError, match=r"arity mismatch.*\n  at trees\[2\]\['a'\]"):
+        pydag.dag_combine({"a": [1]}, {"a": [None]}, {"a": [None, None]})
+
+
+def test_which_meta_field_differs() -> None:
+    """Of several it is named, with both values."""
+
+    @pydag.register_fields(meta_fields=("size", "name", "eps"))
+    class Layer:
+        def __init__(self, size: int, name: str, eps: float) -> None:
+            self.size, self.name, self.eps = size, name, eps
+
+    with pytest.raises(ValueError, match=r"^Mismatch of meta fields; expected: ") as info:
+        pydag.dag_map(max, [Layer(3, "a", 1e-5)], [Layer(3, "b", 1e-6)])
+    assert "different field(s): {name: 'a' and 'b'; eps: 1e-05 and 1e-06}; value: " in str(
+        info.value
+    )
+
+
+def test_no_message_has_an_address() -> None:
+    """An object is shown by its class, a function by its name."""
+
+    class Plain:
+        def method(self) -> None:
+            """Has an address in its `repr`."""
+
+    class Unwilling:
+        def __repr__(self) -> str:
+            raise ValueError
+
+    objects = [Plain(), Unwilling(), lambda: 0, Plain().method, iter([]), len, [].append]
+    for shown in (*objects, objects, {"a": objects[0]}, functools.partial(max, objects[0])):
+        for call in (
+            lambda x: pydag.retie(x, 1),
+            lambda x: pydag.dag_map(lambda a, b: a, [1, 2], [x]),
+            lambda x: pydag.dag_map(lambda a, b: a, {"a": 1}, {object(): x}),
+            lambda x: pydag.dag_replace([1], x, 2),
+            lambda x: pydag.untie([1], x),
+        ):
+            with pytest.raises((TypeError, ValueError)) as info:
+                call(shown)
+            assert "0x" not in str(info.value)

@@ -72,7 +72,7 @@ nb::object short_repr(nb::handle object) {
     if (text.is_valid()) return text;
     if (!PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();
     PyErr_Clear();
-    return checked(PyUnicode_FromFormat("<object at %p>", object.ptr()));
+    return checked(PyUnicode_FromString("<object>"));
 }
 
 std::string text_of(nb::handle str) {

@@ -147,6 +147,20 @@ void bind_spec_methods(nb::module_ &module) {
         nb::arg(), nb::arg().none(), nb::arg(),
         nb::sig("def match_at(spec: PyDagSpec, tree: Any, roots: str | tuple[str, ...], /) -> list[Any]"));
     module.def(
+        "match_rests",
+        [](nb::handle spec, nb::handle rests) {
+            const nb::object trees = checked(PySequence_Tuple(rests.ptr()));
+            nb::list all;
+            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(trees.ptr()); ++i) {
+                Leaves found;
+                match_rest(spec_of(spec).structure(), trees, i, found, ClassesOf::kAnyTime);
+                all.append(found.take_list());
+            }
+            return all;
+        },
+        nb::arg(), nb::arg(), nb::sig("def match_rests(spec: PyDagSpec, rests: tuple[Any, ...], /) -> list[list[Any]]"),
+        "As `flatten_up_to`, for several trees.");
+    module.def(
         "leaf_spec",
         [](nb::handle none_is_leaf, nb::handle namespace_) {
             return leaf_spec(options_of(none_is_leaf, namespace_).none_is_leaf, nb::str(""));

@@ -35,6 +35,24 @@ Fit fit_data(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
     return are_equal_objects(data_of(kind, refs_a), data_of(kind, refs_b)) ? Fit::kFits : Fit::kOtherData;
 }
 
+// Which of several meta fields differ, by their names; empty where there is one.
+std::string differing_fields(PyObject *const *refs_a, PyObject *const *refs_b) {
+    constexpr int kMost = 4;
+    const nb::object names = node_registration(refs_a).meta_names;
+    const FieldsRefs a{refs_a}, b{refs_b};
+    const Py_ssize_t count = PyTuple_GET_SIZE(names.ptr());
+    if (count < 2 || PyTuple_GET_SIZE(a.meta()) != count || PyTuple_GET_SIZE(b.meta()) != count) return "";
+    std::string found;
+    int num_found = 0;
+    for (Py_ssize_t i = 0; i < count && num_found < kMost; ++i) {
+        PyObject *const one = a.meta_values()[i], *const other = b.meta_values()[i];
+        if (are_equal_objects(one, other)) continue;
+        found += (num_found++ ? "; " : "") + text(nb::borrow(PyTuple_GET_ITEM(names.ptr(), i))) + ": " +
+                 text(short_repr(one)) + " and " + text(short_repr(other));
+    }
+    return num_found ? ", different field(s): {" + found + "}" : "";
+}
+
 const char *noun_of(Kind kind) {
     if (is_registered(kind)) return "Custom type";
     if (!has_many_classes(kind)) return traits(kind).name;
@@ -71,10 +89,10 @@ std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *c
     if (fit == Fit::kOtherKeys)
         return std::string(traits(a.kind).is_mapping ? "dictionary" : "fields") + " key mismatch; " +
                key_mismatch(node_keys(a.kind, refs_a), node_keys(b.kind, refs_b));
-    return std::string(is_registered(a.kind) && has_keys(a.kind) ? "Mismatch of meta fields"
-                                                                 : "Mismatch custom node data") +
+    const bool has_fields = is_registered(a.kind) && has_keys(a.kind);
+    return std::string(has_fields ? "Mismatch of meta fields" : "Mismatch custom node data") +
            "; expected: " + text(short_repr(data_of(a.kind, refs_a))) +
-           ", got: " + text(short_repr(data_of(b.kind, refs_b)));
+           ", got: " + text(short_repr(data_of(b.kind, refs_b))) + (has_fields ? differing_fields(refs_a, refs_b) : "");
 }
 
 }  // namespace pydag

@@ -149,7 +149,7 @@ nb::object step_text(const Step &step) {
     if (!text.is_valid()) {
         if (!PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();
         PyErr_Clear();
-        text = short_repr(entry);
+        text = checked(PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(entry)->tp_name, entry));
     }
     return checked(PyUnicode_FromFormat("[%U]", text.ptr()));
 }

@@ -46,8 +46,7 @@ public:
         if (!select.is_none()) read_selection(select);
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rests.ptr()); ++i) {
             rests_.push_back(std::make_unique<Leaves>());
-            PyObject *const rest = PyTuple_GET_ITEM(rests.ptr(), i);
-            match(structure_, rest, *rests_.back());
+            match_rest(structure_, rests, i, *rests_.back());
         }
         is_plain_ = !ways_ && rests_.empty() && select.is_none();
         if (!PyCallable_Check(function.ptr()) && structure_.num_leaves > 0) [[unlikely]]

@@ -134,6 +134,20 @@ void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf 
     match(structure, tree, found, answers, roots);
 }
 
+void match_rest(const Structure &structure, nb::handle rests, Py_ssize_t number, Leaves &found, ClassesOf classes) {
+    PyObject *const tree = PyTuple_GET_ITEM(rests.ptr(), number);
+    if (PyTuple_GET_SIZE(rests.ptr()) == 1) return match(structure, tree, found, classes);
+    const nb::object name = checked(PyUnicode_FromFormat("rests[%zd]", number));
+    try {
+        match(structure, tree, found, classes, Roots(name));
+    } catch (nb::python_error &error) {
+        // The paths of that error are those of both trees.
+        if (error.matches(sharing_error))
+            add_note(nb::borrow(error.value()), "The tree that doesn't fit is " + text_of(name) + ".");
+        throw;
+    }
+}
+
 void match(const Structure &structure, PyObject *tree, Leaves &found, Answers &answers, const Roots &roots) {
     Matcher(structure, answers, found, roots).run(tree);
 }

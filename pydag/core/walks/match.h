@@ -22,6 +22,10 @@ enum class ClassesOf { kThisCall, kAnyTime };
 void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes = ClassesOf::kThisCall,
            const Roots &roots = Roots());
 
+// Matches one of several trees. In messages it is `rests[1]`, unless there is only one.
+void match_rest(const Structure &structure, nb::handle rests, Py_ssize_t number, Leaves &found,
+                ClassesOf classes = ClassesOf::kThisCall);
+
 // Decides whether a further answer for a leaf goes with its first one; if not, that is a SharingError.
 class Answers {
 public:
