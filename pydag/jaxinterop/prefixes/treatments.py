@@ -20,6 +20,7 @@ from pydag.jaxinterop.static.bare_arrays import without_bare
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.static.untraced import Options
 from pydag.structure.listing import Listing
+from pydag.structure.text import short_repr
 from pydag.structure.walk import Walk
 from pydag.typing import Dag, Leaf, Path
 
@@ -130,6 +131,9 @@ def _made_of_object(prefix: Any, tree: Dag, question: Question) -> str:
     chosen = repr(names[0] if len(names) == 1 else names) if names else "pattern"
     answer = axes[0] if axes else "sharding" if "sharding" in question.name else 0
     name = type(tree).__name__
+    if isinstance(tree, Mapping):
+        made = "flax.core.freeze" if type(tree).__module__.startswith("flax.") else name
+        return f"\n  The prefix of a {name} is another one, such as {made}({short_repr(prefix)})."
     return (
         f"\n  The prefix of an object of the class {name} is another {name}, or one answer for all "
         f"of it. Make it of the object: pydag.dag_map(lambda chosen: {answer} if chosen else None, "
