@@ -30,8 +30,14 @@ from .program import Program, Recipe
 _COMPARED = 8  # earlier calls, where a miss is explained
 _MOST = 4096  # programs that are remembered; they are easily made again
 
-IN_SHARDINGS = Question("in_shardings", lambda s: f"placed by {s}", is_sharding)
-OUT_SHARDINGS = Question("out_shardings", lambda s: f"placed by {s}", is_sharding)
+
+def _placed(sharding: Any) -> str:
+    """In words; one that is written in two ways is the same."""
+    return "left to JAX" if sharding is None else f"given {sharding}".replace(", None)", ",)")
+
+
+IN_SHARDINGS = Question("jit in_shardings", _placed, is_sharding)
+OUT_SHARDINGS = Question("jit out_shardings", _placed, is_sharding)
 _DONATION = Question(
     "donate_argnums", str, None, "Donate both arguments or neither, or give one of them a copy."
 )

@@ -120,8 +120,8 @@ def _hashable(given: Any) -> Any:
     """An option as part of a key; one that can't be hashed counts by identity."""
     if isinstance(given, dict):
         return tuple(sorted((name, _hashable(item)) for name, item in given.items()))
-    if isinstance(given, list):
-        return list, tuple(map(_hashable, given))
+    if isinstance(given, list | tuple):
+        return type(given), tuple(map(_hashable, given))
     try:
         hash(given)
     except TypeError:

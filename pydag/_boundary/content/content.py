@@ -118,14 +118,24 @@ class Content:
         """A fresh tree with these traced leaves."""
         return _core.unflatten(self.spec, self.all_leaves(leaves))
 
-    def match(self, tree: Dag, roots: Roots) -> Sequence[Any]:
+    def match(self, tree: Dag, roots: Roots, what: str = "") -> Sequence[Any]:
         """What another tree has at the place of each traced leaf.
+
+        Args:
+            roots: Begin its paths.
+            what: Names it in a note to an error.
 
         Raises:
             ValueError: It has another structure.
             SharingError: It has two different things for one leaf.
         """
-        return self.traced_among(_core.match_at(self.spec, tree, roots))
+        try:
+            found = _core.match_at(self.spec, tree, roots)
+        except ValueError as error:
+            if what:
+                error.add_note(f"The tree that doesn't fit is {what}.")
+            raise
+        return self.traced_among(found)
 
     def paths(self, roots: Roots) -> Sequence[str]:
         """The path of each traced leaf."""

@@ -11,7 +11,7 @@ from pydag._boundary.content.content import Content, take_apart
 from pydag._boundary.content.options import Options
 from pydag._core import PyDagSpec
 from pydag.ops.select import flags_of, masks, select_matching, where_there
-from pydag.structure.text import bounded_repr, short_repr
+from pydag.structure.text import bounded_repr
 from pydag.typing import Identity, Leaf, Where
 
 from .leaf_key import leaf_keys
@@ -95,11 +95,18 @@ class Dag(Generic[T]):
     def __repr__(self) -> str:
         leaves, content = self.parts()
         structure = repr(content.spec).removeprefix("PyDagSpec(").removesuffix(")")
-        return f"Dag({structure}, [{', '.join(map(short_repr, leaves))}])"
+        return f"Dag({structure}, [{', '.join(map(_outline, leaves))}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
         leaves, content = self.parts()
         return dag_of, (content, tuple(leaves), self._options)
+
+
+def _outline(leaf: Leaf) -> str:
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    if shape is None or dtype is None:
+        return bounded_repr(leaf)
+    return f"{dtype}[{','.join(map(str, shape))}]"
 
 
 def dag_of(content: Content, leaves: Iterable[Leaf], options: Options) -> Dag[Any]:

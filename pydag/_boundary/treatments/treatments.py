@@ -79,7 +79,7 @@ def _check(conflicts: Any, question: Question, content: Content, roots: Roots) -
         if a == b or one in static:
             continue
         raise SharingError(
-            f"{question.name}: one object is both {a} and {b}\n"
+            f"one object is both {a} and {b}\n"
             f"  {_with_roots(one, roots)} is {a}\n"
             f"  {_with_roots(other, roots)}, the same object, is {b}\n  {question.advice}"
         )

@@ -97,10 +97,7 @@ def _branched(
 
 def _explain(what: str, results: Sequence[Any], error: TypeError) -> None:
     """Says where the results of branches differ in structure, if they do."""
-    specs = [
-        _core.structure(result) if type(result) is not _core.Result else _spec(result)
-        for result in results
-    ]
+    specs = list(map(_spec, results))
     for spec in specs[1:]:
         if spec != specs[0]:
             is_sharing = spec.num_paths == specs[0].num_paths and (
@@ -114,11 +111,12 @@ def _explain(what: str, results: Sequence[Any], error: TypeError) -> None:
             )
             kind: type[Exception] = SharingError if is_sharing else TypeError
             raise kind(
-                f"the branches of {what} must return results of one structure and sharing\n{shown}"
-                f"\n  {cure}"
+                f"the results of the branches of {what} must be structured alike\n{shown}\n  {cure}"
             ) from error
 
 
 def _spec(result: Any) -> Any:
+    if type(result) is not _core.Result:
+        return _core.structure(result)
     structure = _core.open_result(result)[1]
     return structure[0] if isinstance(structure, tuple) else structure

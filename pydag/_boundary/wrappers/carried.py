@@ -75,8 +75,7 @@ class Carried:
             ) from None
         except ValueError as error:
             raise TypeError(
-                f"{root} has another structure than what was given\n{error}\n"
-                "  A body must return a carry of the structure that it gets."
+                f"{root}: what a body gets and what it returns must be structured alike\n{error}"
             ) from None
         for i, value in zip(content.positions, content.values, strict=True):
             if comparable(found[i]) != comparable(value):

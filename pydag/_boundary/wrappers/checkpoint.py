@@ -14,19 +14,23 @@ from pydag._boundary.content.paths import CALL
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.source import Source, named, wraps
 from pydag._boundary.packed.packed import pack, unpack
-from pydag._boundary.treatments.arguments import numbers_of
+from pydag._boundary.treatments.arguments import Chosen
+from pydag._boundary.treatments.treatments import Question, treatments
 from pydag._boundary.updates.update import finish
 from pydag.typing import Identity, Where
 
 from .carried import kept_body
 
+_CSE = Question("checkpoint prevent_cse", lambda flag: f"given {flag}")
+
 
 def checkpoint(
     fun: Callable[..., Any],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: Any = True,
     policy: Callable[..., bool] | None = None,
     static_argnums: Any = (),
+    static_argnames: Any = (),
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
@@ -43,16 +47,16 @@ def checkpoint(
     """
     options, source = Options(namespace, identity, static), Source(fun)
     updated = updated_arguments(fun, update_argnums, update_argnames)
-    static_numbers = numbers_of(static_argnums)
+    chosen = Chosen.of(fun, static_argnums or None, static_argnames or None)
     jax.checkpoint(fun)  # JAX checks what it is given
 
     @wraps(fun)
     @jax_private.shortens_tracebacks
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        are_static = {n % len(args) for n in static_numbers if -len(args) <= n < len(args)}
-        call = (
-            tuple(StaticArgument(x) if i in are_static else x for i, x in enumerate(args)),
-            kwargs,
+        spots = chosen.spots(args, kwargs)
+        call: Any = (
+            tuple(StaticArgument(x) if i in spots else x for i, x in enumerate(args)),
+            {name: StaticArgument(x) if name in spots else x for name, x in kwargs.items()},
         )
         leaves, content = take_apart(call, options, CALL)
         refs = tuple(i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf))
@@ -72,7 +76,11 @@ def checkpoint(
             return named(flat, source, lambda: content.paths(CALL))
 
         flat = kept_body(fun, ("checkpoint", content, refs, options.key(), updated), (), make)
-        staged = jax.checkpoint(flat, prevent_cse=prevent_cse, policy=policy)
+        may_share = prevent_cse
+        if not isinstance(prevent_cse, bool):
+            prefix = (tuple(prevent_cse), True)
+            may_share = tuple(treatments(_CSE, prefix, call, content, options))
+        staged = jax.checkpoint(flat, prevent_cse=may_share, policy=policy)
         arrays = [leaf[...] if i in refs else leaf for i, leaf in enumerate(leaves)]
         packed, contents = staged(*arrays)
         for i, new in zip(refs, contents, strict=True):

@@ -93,8 +93,7 @@ class Differentiated:
             )
             raise TypeError(
                 f"{selects} in {', '.join(self._roots)}: there are "
-                f"{', '.join(kinds) or 'no arrays'}"
-                ", and real or complex numbers are needed"
+                f"{', '.join(kinds) or 'no arrays'}; grad requires real- or complex-valued inputs"
             )
         return found
 
@@ -119,6 +118,13 @@ class Differentiated:
                     f"of np.inexact), but {path} is {getattr(leaf, 'dtype', type(leaf).__name__)}. "
                     "Use allow_int=True to differentiate functions of integers."
                 )
+
+    def without_arrays(self) -> "Differentiated":
+        """This for what outlives the call: it makes gradients and matches tangents."""
+        made = object.__new__(Differentiated)
+        made.content, made._picked, made._numbers = self.content, self._picked, self._numbers
+        made._is_one = self._is_one
+        return made
 
     def paths(self) -> list[str]:
         """The path of each leaf that it is by."""
@@ -179,7 +185,9 @@ class Differentiated:
 
     def match(self, trees: Any, what: str) -> list[Any]:
         """What other trees, as many as arguments, have for each leaf that it is by."""
-        found = self.content.match(tuple(trees), tuple(f"{what}[{i}]" for i in self._numbers))
+        found = self.content.match(
+            tuple(trees), tuple(f"{what}[{i}]" for i in self._numbers), f"the tuple of the {what}"
+        )
         return [found[i] for i in self._picked]
 
 
@@ -187,14 +195,15 @@ def _counted(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     """The positions of the arguments, counted from the first.
 
     Raises:
-        ValueError: There is no such argument.
+        TypeError: There is no such argument.
     """
     numbers = numbers_of(argnums)
     for number in numbers:
         if not -count <= number < count:
-            raise ValueError(
-                f"differentiating by argument {number} needs a call with at least "
-                f"{number + 1 if number >= 0 else -number} positional arguments, got {count}"
+            raise TypeError(
+                f"differentiating by argument {number} needs at least "
+                f"{number + 1 if number >= 0 else -number} positional arguments, and the function "
+                f"was called with {count} positional arguments"
             )
     return tuple(number % count for number in numbers)
 

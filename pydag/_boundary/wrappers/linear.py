@@ -57,38 +57,39 @@ class _Linear:
         result = self.content.build(out)
         return (result, made, self.call.finish(aux)) if self._has_aux else (result, made)
 
-    def tangents(self, tangents: Sequence[Any]) -> list[Any]:
-        """The tangents of the leaves that it is by; zeros for None."""
-        try:
-            found = self.call.match(tangents, "tangents")
-        except SharingError:
-            raise
-        except ValueError as error:
-            raise TypeError(
-                f"primals and tangents must have the same tree structure\n{error}"
-            ) from None
-        pairs = zip(self.call.by, found, strict=True)
-        return [jnp.zeros_like(x) if tangent is None else tangent for x, tangent in pairs]
+
+class _About:
+    """What a pullback or a pushforward is, beside its arrays."""
+
+    def __init__(self, content: Content, types: Sequence[Any], call: Differentiated) -> None:
+        self.content, self.types, self.call = content, types, call
 
 
 class Pullback:
     """The function backward of `vjp`: of a cotangent of the result. A pytree of JAX."""
 
-    def __init__(self, pull: Any, about: "_About") -> None:
-        self._pull, self._about = pull, about
+    def __init__(self, function: Any, about: _About) -> None:
+        self.function, self.about = function, about
 
-    def __call__(self, cotangent: Any) -> Any:
-        about = self._about
-        given = about.content.match(cotangent, "cotangent")
+    def __call__(self, *cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TypeError(f"a pullback takes one cotangent, got {len(cotangents)}")
+        about = self.about
+        given = about.content.match(cotangents[0], "cotangent", "the cotangent")
         pairs = zip(given, about.types, strict=True)
-        return about.gradient(self._pull([_cotangent(x, *kind) for x, kind in pairs]))
+        return about.call.gradient(self.function([_cotangent(x, *kind) for x, kind in pairs]))
 
 
-class _About:
-    """What a pullback is, beside its arrays."""
+class Pushforward:
+    """The function forward of `linearize`: of tangents of the primals. A pytree of JAX."""
 
-    def __init__(self, content: Content, types: Sequence[Any], gradient: Any) -> None:
-        self.content, self.types, self.gradient = content, types, gradient
+    def __init__(self, function: Any, about: _About) -> None:
+        self.function, self.about = function, about
+
+    def __call__(self, *tangents: Any) -> Any:
+        about = self.about
+        given = _tangents(about.call, about.types, tangents)
+        return tangents_of(about.content, self.function(*given))
 
 
 def _cotangent(leaf: Any, shape: Any, dtype: Any) -> Any:
@@ -97,10 +98,32 @@ def _cotangent(leaf: Any, shape: Any, dtype: Any) -> Any:
     return jnp.zeros(shape, dtype) if leaf is None else leaf
 
 
+def _types(leaves: Sequence[Any]) -> list[Any]:
+    return [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
+
+
+def _tangents(call: Differentiated, types: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """The tangents of the leaves that a call is by; zeros for None."""
+    try:
+        found = call.match(tangents, "tangents")
+    except SharingError:
+        raise
+    except ValueError as error:
+        raise TypeError(
+            f"primals and tangents must have the same tree structure\n{error}"
+        ) from None
+    return [_cotangent(x, *kind) for x, kind in zip(found, types, strict=True)]
+
+
 tree_util.register_pytree_node(
     Pullback,
-    lambda pullback: ((pullback._pull,), pullback._about),
+    lambda pullback: ((pullback.function,), pullback.about),
     lambda about, children: Pullback(children[0], about),
+)
+tree_util.register_pytree_node(
+    Pushforward,
+    lambda pushforward: ((pushforward.function,), pushforward.about),
+    lambda about, children: Pushforward(children[0], about),
 )
 
 
@@ -118,8 +141,7 @@ def vjp(
     """
     linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
     out, pull, more = jax.vjp(linear.flat(), *linear.call.by, has_aux=True, reduce_axes=reduce_axes)
-    types = [(jnp.shape(x), jnp.result_type(x)) for x in out]
-    about = _About(linear.content, types, linear.call.gradient)
+    about = _About(linear.content, _types(out), linear.call.without_arrays())
     return linear.finish(out, more, Pullback(pull, about))
 
 
@@ -140,7 +162,10 @@ def jvp(
         raise TypeError(f"jvp got {len(primals)} primals and {len(tangents)} tangents")
     linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
     out, changes, more = jax.jvp(
-        linear.flat(), linear.call.by, linear.tangents(tangents), has_aux=True
+        linear.flat(),
+        linear.call.by,
+        _tangents(linear.call, _types(linear.call.by), tangents),
+        has_aux=True,
     )
     return linear.finish(out, more, tangents_of(linear.content, changes))
 
@@ -155,9 +180,5 @@ def linearize(
     """`jax.linearize` for functions of DAGs."""
     linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
     out, push, more = jax.linearize(linear.flat(), *linear.call.by, has_aux=True)
-    content = linear.content
-
-    def pushed(*tangents: Any) -> Any:
-        return tangents_of(content, push(*linear.tangents(tangents)))
-
-    return linear.finish(out, more, pushed)
+    about = _About(linear.content, _types(linear.call.by), linear.call.without_arrays())
+    return linear.finish(out, more, Pushforward(push, about))

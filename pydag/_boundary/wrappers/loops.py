@@ -98,8 +98,8 @@ def fori_loop(
     """`jax.lax.fori_loop` for DAGs. For a traced length the contents of refs are carried along."""
     options = Options(namespace, identity, static)
     carried, arrays = Carried.of(init_val, options, "init_val")
-    carry, key = _Contents(carried), ("fori", carried.content, options.key())
     takes_contents = any(isinstance(bound, jax.core.Tracer) for bound in (lower, upper))
+    carry, key = _Contents(carried), ("fori", carried.content, options.key(), takes_contents)
 
     def body(get: Callable[[], Any]) -> Any:
         source = Source(get())

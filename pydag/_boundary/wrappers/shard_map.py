@@ -32,7 +32,7 @@ def _is_spec(x: Any) -> bool:
 
 
 def _described(spec: Any) -> str:
-    return f"divided by {spec}"
+    return f"given {spec}"
 
 
 _IN = Question("shard_map in_specs", _described, _is_spec)

@@ -75,7 +75,7 @@ def vmap(
                 f"vmap in_axes has {len(axes)} entries for {len(args)} positional arguments: "
                 f"{short_repr(in_axes)}"
             )
-        call = separated(args, list(map(repr, axes)), options), kwargs
+        call = separated(args, [_group(x, options) for x in axes], options), kwargs
         leaves, content = take_apart(call, options, CALL)
         by_leaf = treatments(_IN, (axes, 0), call, content, options)
 
@@ -94,6 +94,12 @@ def vmap(
         return unpack(mapped(*leaves), content.all_leaves(leaves))
 
     return mapped
+
+
+def _group(axes: Any, options: Options) -> Any:
+    """What is equal for equal axes."""
+    leaves, spec = _core.flatten(axes, none_is_leaf=True, namespace=options.namespace)
+    return spec, tuple(leaves)
 
 
 def _check_axes(name: str, axes: Any, options: Options) -> None:
