@@ -7,9 +7,9 @@ from typing import Any
 
 import jax
 
+import pydag._core as _core
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL, path_texts
-from pydag._boundary.content.values import comparable
 from pydag._boundary.notices.lost_tie import warn_of_lost_ties
 from pydag._boundary.notices.lost_update import warn_of_lost_updates
 from pydag._boundary.notices.source import Source
@@ -27,16 +27,18 @@ class StaticArgument:
         value: The argument.
     """
 
-    __slots__ = ("_key", "value")
+    __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value, self._key = value, comparable(value)
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, StaticArgument) and self._key == other._key
+        if not isinstance(other, StaticArgument):
+            return NotImplemented
+        return _core.is_same_value(self.value, other.value)
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return _core.value_hash(self.value)
 
 
 def _unwrapped(argument: Any) -> Any:

@@ -19,7 +19,7 @@ from .leaves import is_number, static_positions
 from .options import Options
 from .paths import Roots, path_texts
 from .structure import check_structure
-from .values import ATOMS, check_value, comparable, tracer_in
+from .values import ATOMS, check_value, tracer_in
 from .variables import Variable, with_variables
 
 PLAIN = Options()
@@ -37,13 +37,12 @@ class Content:
         values: The static leaves.
     """
 
-    __slots__ = ("_are_traced", "_compared", "key", "positions", "values")
+    __slots__ = ("_are_traced", "key", "positions", "values")
 
     def __init__(
         self, key: SpecKey | PyDagSpec, positions: tuple[int, ...], values: tuple[Leaf, ...]
     ) -> None:
         self.key, self.positions, self.values = key, positions, values
-        self._compared: tuple[Any, ...] | None = None
         self._are_traced: bytearray | None = None  # for each leaf; as long as nobody asks, None
 
     @property
@@ -51,27 +50,15 @@ class Content:
         """The structure."""
         return self.key.spec if type(self.key) is SpecKey else self.key
 
-    def compared(self) -> tuple[Any, ...]:
-        """The static leaves as they are compared.
-
-        Raises:
-            TypeError: One of them can't be hashed.
-        """
-        if self._compared is None:
-            self._compared = tuple(map(comparable, self.values))
-        return self._compared
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Content):
             return NotImplemented
         if self.key != other.key or self.positions != other.positions:
             return False
-        are_same = _core.are_same_objects(self.values, other.values)
-        return are_same or self.compared() == other.compared()
+        return _core.is_same_value(self.values, other.values)
 
     def __hash__(self) -> int:
-        # Of some values alone: trees that differ mostly do in their structure.
-        return hash((self.key, *map(comparable, self.values[:4])))
+        return hash((self.key, _core.value_hash(self.values)))
 
     def __repr__(self) -> str:
         text = self.spec._brief_repr()

@@ -3,13 +3,13 @@
 
 A static value is part of what a function is compiled for. So it must be a *value*: something that
 is compared by what it is. An object that holds arrays out of sight would be a constant: neither
-traced nor trained, and stale when it changes.
+traced nor trained, and stale when it changes. The core compares them: `is_same_value`.
 """
 
 import enum
 import functools
 import types
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,29 +19,6 @@ from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
 from pydag.structure.text import short_repr
 
 ATOMS = (str, bytes, bool, int, type(None))
-
-
-def comparable(value: Any) -> Hashable:
-    """A key that is equal for values of one type that are equal.
-
-    `1`, `True` and `1.0` are three values, `0.0` and `-0.0` are two, and NaN is NaN; also inside of
-    tuples, frozensets and partials.
-    """
-    cls = type(value)
-    if cls in ATOMS:
-        return cls, value
-    if isinstance(value, float | np.floating):
-        return cls, repr(value) if value != value or value == 0 else value
-    if isinstance(value, complex | np.complexfloating):
-        return cls, comparable(value.real), comparable(value.imag)
-    if isinstance(value, tuple):
-        return cls, tuple(map(comparable, value))
-    if isinstance(value, frozenset):
-        return cls, frozenset(map(comparable, value))
-    if isinstance(value, functools.partial):
-        keywords = tuple((name, comparable(item)) for name, item in value.keywords.items())
-        return cls, comparable(value.func), tuple(map(comparable, value.args)), keywords
-    return cls, value
 
 
 _VALUES = (

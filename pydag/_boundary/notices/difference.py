@@ -9,7 +9,6 @@ import jax
 import pydag._core as _core
 from pydag._boundary.content.content import Content
 from pydag._boundary.content.paths import CALL, path_texts
-from pydag._boundary.content.values import comparable
 from pydag.structure.text import short_repr
 
 from .source import Source
@@ -26,7 +25,7 @@ def difference(first: Content, second: Content) -> str:
     lines = [
         f"{texts[i]}\n  first:  {short_repr(a)}\n  second: {short_repr(b)}"
         for i, a, b in zip(first.positions, first.values, second.values, strict=True)
-        if comparable(a) != comparable(b)
+        if not _core.is_same_value(a, b)
     ]
     return "\n".join(lines)
 

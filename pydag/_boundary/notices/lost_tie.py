@@ -16,7 +16,6 @@ import pydag._core as _core
 from pydag._boundary.content.leaves import is_traced
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL, LeavesByPath
-from pydag._boundary.content.values import comparable
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.treatments.arguments import spot_text
 from pydag._boundary.updates.changes import Given
@@ -123,7 +122,7 @@ def _have_one_type(one: Leaf, other: Leaf) -> bool:
             return jax_private.is_ref(one) and jax_private.is_ref(other)
         same_shape = jnp.shape(one) == jnp.shape(other)
         return same_shape and jnp.result_type(one) == jnp.result_type(other)
-    return comparable(one) == comparable(other)
+    return _core.is_same_value(one, other)
 
 
 def _two_of_one(

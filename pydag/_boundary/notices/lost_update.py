@@ -7,7 +7,6 @@ from typing import Any
 import pydag._core as _core
 from pydag._boundary.content.leaves import is_number, is_traced
 from pydag._boundary.content.paths import CALL, MISSING
-from pydag._boundary.content.values import comparable
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.treatments.arguments import Spot, pick
 from pydag._boundary.updates.changes import Change, Given, is_registered, nodes_of
@@ -74,7 +73,7 @@ def _is_lost(
         return False
     if is_traced(change.new) and not is_number(change.new):
         return True
-    return is_number(change.new) and comparable(change.new) != comparable(change.old)
+    return is_number(change.new) and not _core.is_same_value(change.new, change.old)
 
 
 def _cure(lost: Sequence[Change], given: Given, has_option: bool) -> str:

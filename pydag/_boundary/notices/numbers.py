@@ -4,10 +4,10 @@
 import itertools
 from collections import deque
 
+import pydag._core as _core
 from pydag._boundary.content.content import Content
 from pydag._boundary.content.leaves import is_number
 from pydag._boundary.content.paths import CALL, path_texts
-from pydag._boundary.content.values import comparable
 from pydag.structure.text import short_repr
 
 from .source import Source
@@ -30,8 +30,7 @@ class ChangingNumbers:
             return
         for i, position in enumerate(content.positions):
             values = [c.values[i] for c in self._last]
-            keys = list(map(comparable, values))
-            changes = all(one != other for one, other in itertools.pairwise(keys))
+            changes = not any(itertools.starmap(_core.is_same_value, itertools.pairwise(values)))
             if changes and all(map(is_number, values)):
                 self._has_warned = True
                 self._source.warn(

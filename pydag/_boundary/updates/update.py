@@ -15,7 +15,6 @@ from jax import tree_util
 import pydag._core as _core
 from pydag._boundary.content.leaves import static_positions
 from pydag._boundary.content.paths import CALL, path_texts
-from pydag._boundary.content.values import comparable
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.packed.dag import Dag as PackedDag
 from pydag._boundary.treatments.arguments import Chosen, leaves_of, pick, spot_text
@@ -124,7 +123,7 @@ class UpdatedArguments:
         return path_texts(self._given.spec, CALL)[number]
 
     def _check_static(self, number: int, old: Leaf, new: Leaf) -> None:
-        if old is not new and comparable(old) != comparable(new):
+        if not _core.is_same_value(old, new):
             raise ValueError(
                 f"{self._place(number)} was {short_repr(old)} and is {short_repr(new)}: a static "
                 "leaf of an argument that is updated must stay as it was\n"

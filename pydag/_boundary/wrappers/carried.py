@@ -11,7 +11,6 @@ from pydag._boundary.content.content import Content, take_apart
 from pydag._boundary.content.leaves import is_traced
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import path_texts
-from pydag._boundary.content.values import comparable
 from pydag._boundary.foreign import jax_private
 from pydag.errors import SharingError
 from pydag.structure.text import short_repr
@@ -78,7 +77,7 @@ class Carried:
                 f"{root}: what a body gets and what it returns must be structured alike\n{error}"
             ) from None
         for i, value in zip(content.positions, content.values, strict=True):
-            if comparable(found[i]) != comparable(value):
+            if not _core.is_same_value(found[i], value):
                 place = path_texts(spec, root)[i]
                 raise TypeError(
                     f"{place} is static, and was {short_repr(value)} before the body and is "
