@@ -23,7 +23,7 @@ from pydag._boundary.notices.source import Source
 from pydag._boundary.packed.packed import pack, unpack
 from pydag._boundary.treatments.arguments import Args, Chosen, Kwargs, numbers_of
 from pydag._boundary.updates.update import finish
-from pydag.ops.select import is_prefix, select
+from pydag.ops.select import is_prefix, select, where_there
 from pydag.typing import Leaf, Where
 
 
@@ -78,7 +78,7 @@ class Differentiated:
             ]
             self._check_arrays(frozenset(found))
         else:
-            flags = content.traced_among(self._selected(wrt))
+            flags = content.traced_among(self._selected(wrt, allow_int))
             found = [
                 i
                 for i, (leaf, flag) in enumerate(zip(leaves, flags, strict=True))
@@ -89,20 +89,29 @@ class Differentiated:
             selects = (
                 "wrt= selects nothing that has a derivative"
                 if wrt is not None
-                else ("there is nothing that has a derivative")
+                else "there is nothing that has a derivative"
             )
+            if wrt is None and any(map(is_differentiable, leaves)):
+                raise TypeError(
+                    f"there is no nnx.Param in {', '.join(self._roots)}, and all else is state\n"
+                    "  Choose what to differentiate by: wrt=."
+                )
             raise TypeError(
                 f"{selects} in {', '.join(self._roots)}: there are "
                 f"{', '.join(kinds) or 'no arrays'}; grad requires real- or complex-valued inputs"
             )
         return found
 
-    def _selected(self, wrt: Where) -> list[bool]:
+    def _selected(self, wrt: Where, allow_int: bool) -> list[bool]:
         content, namespace = self.content, self.options.namespace
-        leaves = content.all_leaves(self._leaves)
+        # Predicates are asked about what can be chosen.
+        leaves: list[Leaf] = [None] * content.spec.num_leaves
+        for i, leaf in zip(content.traced_positions(), self._leaves, strict=True):
+            if is_differentiable(leaf, allow_int) or jax_private.is_ref(leaf):
+                leaves[i] = leaf
         if is_prefix(wrt, namespace) and self._is_one and not isinstance(wrt, bool | np.bool_):
             wrt = (wrt,)
-        return select(wrt, content.spec, leaves, namespace, depth=1, must_match=True)
+        return select(where_there(wrt), content.spec, leaves, namespace, depth=1, must_match=True)
 
     def _check_arrays(self, found: frozenset[int]) -> None:
         """Checks that an argument that is an array itself has a derivative.
