@@ -8,6 +8,9 @@ from .derived.derived import NotResolvedError as NotResolvedError
 from .derived.derived import derive_from as derive_from
 from .derived.resolve import resolve_arguments as resolve_arguments
 from .derived.resolve import resolved as resolved
+from .files.checkpoints import from_checkpoint as from_checkpoint
+from .files.load import load as load
+from .files.save import save as save
 from .notices.lost_tie import LostTieWarning as LostTieWarning
 from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
 from .packed.dag import Dag as Dag

@@ -34,6 +34,7 @@ class Filler:
         source: Where the names come from, for error messages.
         selected: Which leaves are to be filled.
         configuration: Which leaves stay as they are.
+        cure: What to do about an array that doesn't fit.
     """
 
     def __init__(
@@ -43,7 +44,9 @@ class Filler:
         source: str,
         selected: Sequence[bool],
         configuration: Collection[int] = (),
+        cure: str = "or leave it out (only=)",
     ) -> None:
+        self._cure = cure
         self._configuration, self._listing = configuration, listing
         self.differences: list[Difference] = []
         self._leaves, self._source, self._selected = leaves, source, selected
@@ -158,7 +161,7 @@ class Filler:
         return ValueError(
             f"{self._source}: {name!r} doesn't fit `like`\n"
             f"  {self._source}: {found}\n  like: {own}\n"
-            "  No value is changed to fit: put into `like` what was saved, or leave it out (only=)."
+            f"  No value is changed to fit: put into `like` what was saved, {self._cure}."
         )
 
     def check(self, strict: bool, surplus: Sequence[str], hints: dict[str, str]) -> None:

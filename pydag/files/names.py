@@ -87,6 +87,11 @@ _STEP = re.compile(
 )
 
 
+# Attributes that lead from an object to what it stands for: those of a Dag, of the state of an
+# optimizer, of a Variable of NNX. A path to what it stands for may have the step, or not.
+_STANDS_FOR = frozenset({"tree", "inner", "value"})
+
+
 class Names:
     """Gives names to the nodes of a structure, and finds nodes by name."""
 
@@ -168,7 +173,17 @@ class Names:
             position = self._find_dotted(name)
         if position is None:
             position = self._find_python(name)
-        return None if position is None else self._listing.target(position)
+        if position is None and name.endswith(".value"):
+            return self.find(name.removesuffix(".value"))
+        return None if position is None else self._meant(position)
+
+    def _meant(self, position: int) -> int:
+        """The node, or what it stands for, if that is its only child `.value`."""
+        target = self._listing.target(position)
+        children = self._listing.children(target)
+        if len(children) == 1 and self._listing.records[children[0]].attribute == "value":
+            return self._listing.target(children[0])
+        return target
 
     def find_way(self, way: Iterable[Record]) -> int | None:
         """The position of the node that a way through another tree leads to here.
@@ -186,9 +201,11 @@ class Names:
                 position = self._find_python(key.removeprefix("tree"), start)
                 if position is None:
                     position = self._find_dotted(key, start)
+                if position is None and key in _STANDS_FOR:
+                    position = start
             if position is None:
                 return None
-        return None if position is None else self._listing.target(position)
+        return None if position is None else self._meant(position)
 
     def _find_dotted(self, name: str, start: int = 0) -> int | None:
         parts = name.split(".") if name else []
@@ -216,11 +233,21 @@ class Names:
             return None
         while at < len(name):
             step = _STEP.match(name, at)
-            found = step and self._steps.python(self._listing.target(position)).get(step[0])
+            found = step and self._child(self._listing.target(position), step[0])
             if step is None or found is None:
                 return None
             position, at = found, step.end()
         return position
+
+    def _child(self, position: int, step: str) -> int | None:
+        """The child to which a step as Python text leads; an attribute is found as a key."""
+        found = self._steps.python(position).get(step)
+        if found is None:
+            text = step[1:] if step[0] == "." else step[1:-1].strip("'\"")
+            found = self._steps.dotted(position).get(text)
+            if found is None and step[0] == "." and text in _STANDS_FOR:
+                return position
+        return found
 
 
 def leaf_names(listing: Listing) -> tuple[Names, list[str]]:

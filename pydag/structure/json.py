@@ -120,7 +120,8 @@ def document_of(spec: PyDagSpec) -> dict[str, Any]:
         raise kind(
             f"the structure can't be written as JSON\n  at {where}: {failed.error}\n"
             "  Keys, aux_data and meta fields may be None, bool, int, float, str, bytes, tuples of "
-            "them, and registered classes. files.save(..., structure=False) does without."
+            "them, and registered classes. save(..., structure=False) writes arrays alone, for "
+            "load(..., like=)."
         ) from None
 
 

@@ -56,6 +56,7 @@ ROOMS = [
     "pydag.jaxinterop.tree",
     "pydag.jaxinterop",
     "pydag.integrations.jax",
+    "pydag._boundary.options",
     "pydag._boundary.foreign",
     "pydag._boundary.content",
     "pydag._boundary.packed",

@@ -23,8 +23,9 @@ ATOMS = (str, bytes, bool, int, type(None))
 
 _VALUES = (
     *ATOMS, float, complex, types.EllipsisType, range, type, enum.Enum, np.generic, np.dtype,
-    np.ufunc, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
-    types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.ModuleType,
+    np.ufunc, type(np.transpose), types.FunctionType, types.BuiltinFunctionType,
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
+    types.ModuleType,
 )  # fmt: skip
 # These hold arrays, or show what something else holds.
 _NO_VALUES = (

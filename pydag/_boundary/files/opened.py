@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file has in the place of objects of ours and of JAX's, and the way back.
+
+A `Dag` is written as its tree: so an array that the model holds, too, is written once. The state of
+an optimizer is written as optax's. A random key is written as its numbers, a ref as its content.
+What a leaf was is noted beside the structure.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import pydag._core as _core
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.packed.dag import Dag, dag_of
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Identity, Leaf
+
+_REF = "ref"
+_KEY = "key "  # and the name of the generator
+WEAK = "weakly typed"
+
+
+class _Holder(NamedTuple):
+    """How objects of a class are opened, and made again like another one."""
+
+    open: Callable[[Any], AnyDag]
+    close: Callable[[Any, AnyDag], Any]
+
+
+def _dag_like(dag: Dag[Any], tree: AnyDag) -> Dag[Any]:
+    content = dag.parts()[1]
+    return dag_of(content, content.match(tree, "tree"), dag._options)
+
+
+_HOLDERS: dict[type, _Holder] = {
+    Dag: _Holder(lambda dag: dag.tree, _dag_like),
+}
+"""Classes of ours that hold a tree, which are not nodes to a file."""
+
+
+class Opened:
+    """A tree without holders.
+
+    Args:
+        tree: The tree, in which there may be some.
+    """
+
+    def __init__(self, tree: AnyDag, namespace: str, identity: Identity = "all") -> None:
+        self._leaves, self._spec = _core.flatten(
+            tree, is_leaf=lambda x: type(x) in _HOLDERS, namespace=namespace, identity=identity
+        )
+        self._inner = {
+            i: Opened(_HOLDERS[type(leaf)].open(leaf), namespace, identity)
+            for i, leaf in enumerate(self._leaves)
+            if type(leaf) in _HOLDERS
+        }
+        self.tree = tree
+        if self._inner:
+            leaves = list(self._leaves)
+            for i, inner in self._inner.items():
+                leaves[i] = inner.tree
+            self.tree = _core.unflatten(self._spec, leaves)
+
+    def close(self, tree: AnyDag) -> AnyDag:
+        """A tree like this one, with holders again."""
+        if not self._inner:
+            return tree
+        found = self._spec.flatten_up_to(tree)
+        for i, inner in self._inner.items():
+            holder = self._leaves[i]
+            found[i] = _HOLDERS[type(holder)].close(holder, inner.close(found[i]))
+        return _core.unflatten(self._spec, found)
+
+
+def is_plain(leaf: Leaf) -> bool:
+    """Whether a leaf is an array of JAX's of which nothing is noted: most are."""
+    is_array: bool = type(leaf) is jax_private.ArrayImpl
+    return is_array and not leaf.weak_type and isinstance(leaf.dtype, np.dtype)
+
+
+def is_key(leaf: Leaf) -> bool:
+    """Whether a leaf is a typed random key, or describes one."""
+    dtype = getattr(leaf, "dtype", None)
+    if isinstance(dtype, np.dtype):  # most often, and quicker than to ask JAX
+        return False
+    return dtype is not None and bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
+
+
+def kind_of(leaf: Leaf) -> str | None:
+    """What is noted of a leaf that is more than an array of its type; None of all others."""
+    if getattr(leaf, "weak_type", False) and not jax_private.is_ref(leaf):
+        return WEAK
+    kinds = [_REF] if jax_private.is_ref(leaf) else []
+    if is_key(leaf):
+        names: list[str] = []
+        jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), _described(leaf))
+        kinds.append(_KEY + names[0])
+    return " of ".join(kinds) or None
+
+
+def _described(leaf: Any) -> Any:
+    outline: Any = jax.ShapeDtypeStruct  # untyped
+    return outline(leaf.shape, leaf.dtype)
+
+
+def content(leaf: Leaf) -> Any:
+    """The array that is written for a leaf."""
+    inside = leaf[...] if jax_private.is_ref(leaf) else leaf
+    return jax.random.key_data(inside) if is_key(inside) else inside
+
+
+def outline(leaf: Leaf) -> Any:
+    """The shape and dtype of that array, where another one is written than the leaf."""
+    if is_key(leaf):
+        return jax.eval_shape(jax.random.key_data, _described(leaf))
+    return _described(leaf) if jax_private.is_ref(leaf) else leaf
+
+
+def restored(kind: str, array: jax.Array) -> Any:
+    """The leaf of a kind that an array was written for."""
+    if kind == WEAK:
+        return jax_private.convert_element_type(array, array.dtype, weak_type=True)
+    *outer, inner = kind.split(" of ")
+    leaf: Any = array
+    if inner.startswith(_KEY):
+        leaf = jax.random.wrap_key_data(array, impl=inner.removeprefix(_KEY))
+    return jax.new_ref(leaf) if _REF in (*outer, inner) else leaf

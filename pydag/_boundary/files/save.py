@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing models, and whole training runs, to safetensors files."""
+
+import itertools
+import os
+from typing import Any
+
+import jax
+import numpy as np
+
+import pydag._core as _core
+from pydag._boundary.content.leaves import static_positions
+from pydag._boundary.content.paths import path_texts
+from pydag._boundary.content.values import check_value
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.options import with_wrapper_options
+from pydag._core import PyDagSpec
+from pydag.files.arrays import host_copies, is_array, of_class
+from pydag.files.path import check_path
+from pydag.files.write import write
+from pydag.public.swapped import MISSING
+from pydag.structure.text import short_repr
+from pydag.typing import Dag as AnyDag
+from pydag.typing import Identity, Leaf
+
+from .opened import Opened, content, is_plain, kind_of
+
+
+@with_wrapper_options
+def save(
+    path: str | os.PathLike[str],
+    tree: AnyDag = MISSING,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    structure: bool = True,
+    shard_size: int | str | None = None,
+    progress: bool = False,
+) -> None:
+    """As `pydag.files.save`, of a model or of a whole training run: each array once across all.
+
+    Beside arrays, numbers and text there may be the states of optimizers, `Dag`s, typed random keys
+    and refs. `load(path, like)` gives all of it back, and what goes on from there is bit for bit
+    what would have gone on.
+
+    In a program of several processes, arrays that all of them hold whole are written by process 0;
+    the other processes write nothing, and wait for nobody. A tree in which no array spans
+    processes is written by whoever calls this.
+
+    Args:
+        path: Usually ends in `.safetensors`.
+        tree: The DAG, such as a dict of the model, the state of its optimizer, a key and a step.
+        identity: Not JAX's. "nodes": only containers and modules have identity, arrays don't. An
+            array is then written for each of its places.
+        structure: False leaves out the structure and configuration: text, functions, the numbers of
+            modules. `load(path, like)` takes them from `like`.
+        shard_size: The bytes of one file, as a number or as text such as "5GB"; `path` is then a
+            directory (see `pydag.files.save`).
+        progress: Shows a bar, with tqdm, while the arrays are brought to the host.
+
+    Raises:
+        TypeError: A leaf can't be written, and the message has its path: a function where the
+            structure is written, a number that is data where it isn't, an unregistered object that
+            holds arrays, an array of which this process has a part only.
+        ValueError: Two of NumPy's arrays share a part of their memory; the structure is too large
+            for the format; the path is an address, such as `s3://...`.
+        OSError: What the system says.
+        ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.safetensors")
+    >>> save(path, {"w": jnp.ones(2), "key": jax.random.key(7), "step": 3})
+    >>> run = pydag.jaxinterop.load(path, {"w": jnp.zeros(2), "key": jax.random.key(0), "step": 0})
+    >>> run["w"].tolist(), jax.random.key_data(run["key"]).tolist(), run["step"]
+    ([1.0, 1.0], [0, 7], 3)
+    """
+    check_path(path, tree, "save(path, tree)")
+    opened = Opened(tree, namespace, identity)
+    leaves, spec = _core.flatten(opened.tree, namespace=namespace, identity=identity)
+    _check_concrete(leaves, spec)
+    if _spans_processes(leaves, spec) and jax.process_index() != 0:
+        return
+    _check_rest(leaves, spec, structure)
+    others = [i for i, leaf in enumerate(leaves) if not is_plain(leaf)]
+    kinds = {i: kind for i in others if (kind := kind_of(leaves[i])) is not None}
+    contents = leaves.copy()
+    for i in others:
+        contents[i] = content(leaves[i])
+    write(path, contents, spec, identity, structure, shard_size, progress, kinds)
+
+
+def _check_concrete(leaves: list[Leaf], spec: PyDagSpec) -> None:
+    are_traced = of_class(leaves, lambda cls: issubclass(cls, jax.core.Tracer))
+    for i in itertools.compress(range(len(leaves)), are_traced):
+        raise TypeError(
+            f"{path_texts(spec, 'tree')[i]} is traced, and has no numbers: "
+            f"{short_repr(leaves[i])}\n"
+            "  Save what the transformed function returns, outside of it."
+        )
+
+
+def _spans_processes(leaves: list[Leaf], spec: PyDagSpec) -> bool:
+    """Whether other processes hold some of the arrays, too; TypeError if this one lacks a part."""
+    if jax.process_count() == 1:
+        return False
+    found = False
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
+            continue
+        found = True
+        if not leaf.is_fully_replicated:
+            raise TypeError(
+                f"{path_texts(spec, 'tree')[i]} is divided over several processes, and "
+                "this one has a part of it only\n"
+                "  Save it with orbax, which takes a pj.Dag: each process writes its part. Or "
+                "replicate it first, and process 0 writes it."
+            )
+    return found
+
+
+def _check_rest(leaves: list[Leaf], spec: PyDagSpec, structure: bool) -> None:
+    """Checks what is no array: static leaves are values, and what isn't written is static."""
+    static = frozenset(static_positions(leaves, spec, "tree"))
+    for i in sorted(static):
+        check_value(leaves[i], lambda i=i: path_texts(spec, "tree")[i])  # type: ignore[misc]
+    for i, leaf in enumerate(() if structure else leaves):
+        if i not in static and not is_array(leaf):
+            raise TypeError(
+                f"{path_texts(spec, 'tree')[i]} is data, the number {short_repr(leaf)}, and "
+                "structure=False would leave it out\n"
+                "  Make it an array, or save the structure, too. Only configuration is left out: "
+                "text, functions, the numbers of modules."
+            )
+
+
+def host_copy(array: jax.Array) -> Any:
+    """The numbers of an array; the array keeps no copy of them.
+
+    JAX keeps what `numpy.asarray` copied with the array that was asked. So another array is asked,
+    over the same memory of the devices.
+    """
+    parts = [shard.data for shard in array.addressable_shards]
+    if len(parts) == 1 and parts[0].devices() == {jax.local_devices(backend="cpu")[0]}:
+        return np.asarray(array)  # the host's own memory: nothing is copied
+    over = jax.make_array_from_single_device_arrays(array.shape, array.sharding, parts)
+    return np.asarray(over)
+
+
+host_copies[jax_private.ArrayImpl] = host_copy

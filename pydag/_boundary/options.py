@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The help of the options that wrappers have beside JAX's, once."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydag.public.options import Options, with_options
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OF_WRAPPERS = Options(
+    {
+        "wrt": None,
+        "namespace": "",
+        "identity": "all",
+        "static": None,
+        "update_argnums": None,
+        "update_argnames": None,
+    },
+    {
+        "wrt": (
+            "Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class "
+            "or several, a pattern of the path, a prefix of booleans, or a list of such, as in "
+            "`pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where "
+            "`argnums` is one. Left out: all that JAX can differentiate by, but for what NNX holds "
+            "in Variables that are no `nnx.Param`."
+        ),
+        "namespace": "Not JAX's. Classes registered in this namespace are nodes, too.",
+        "identity": (
+            "Not JAX's. \"nodes\": only containers and modules have identity, arrays don't."
+        ),
+        "static": (
+            "Not JAX's. Which leaves are static, beside those that JAX can't trace: a predicate, a "
+            "class or several, a pattern of the path, or a list of such. They are compared by "
+            "`==`; the function is compiled for each value."
+        ),
+        "update_argnums, update_argnames": (
+            "Not JAX's. Arguments that `fun` may change: what it writes into their leaves is "
+            "written into the caller's objects, when the call returns, all or nothing."
+        ),
+    },
+)
+
+
+def with_wrapper_options(definition: F) -> F:
+    """Give a wrapper the help that explains each of its options."""
+    return with_options(definition, OF_WRAPPERS)
