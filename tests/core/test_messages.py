@@ -356,16 +356,16 @@ def test_a_name_that_has_no_utf_8() -> None:
 @pytest.mark.parametrize(
     ("roots", "first", "second"),
     [
-        ("model", "model[0]['w']", "model[1]['__held__'].x"),
-        (("args", "kwargs"), "args['w']", "self.x"),
-        (("one",), "one['w']", "tree[1]['__held__'].x"),
+        ("model", "model[0]['w']", "model[1]['p'].x"),
+        (("args", "kwargs"), "args['w']", "kwargs['p'].x"),
+        (("one",), "one['w']", "tree[1]['p'].x"),
     ],
 )
 def test_paths_begin_with_the_given_roots(roots: Any, first: str, second: str) -> None:
     """A tree, or each item of one, has the name in messages that the caller gives to it."""
-    Held = namedtuple("Held", "x")
-    old = pydag.dag_structure(({"w": 1}, {"__held__": Held(1)}))
-    new = ({"w": [1]}, {"__held__": Held([1])})
+    Point = namedtuple("Point", "x")
+    old = pydag.dag_structure(({"w": 1}, {"p": Point(1)}))
+    new = ({"w": [1]}, {"p": Point([1])})
     text = pydag._core.explain(old, pydag.dag_structure(new), roots=roots)
     assert [line for line in text.splitlines() if line[0] != " "] == [first, second]
     deeper = pydag.dag_structure(({"w": [1]}, {}))

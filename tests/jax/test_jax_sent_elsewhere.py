@@ -95,14 +95,6 @@ def test_closures_over_compiled_functions_arrive() -> None:
     assert sent(down)(w).tolist() == [4.0] * 3
 
 
-def test_compiled_methods_and_modules_arrive() -> None:
-    """With what they hold, which is an argument there, too."""
-    net, x = Net(jnp.ones(2)), jnp.ones(2)
-    assert sent(pj.jit(net))(x).tolist() == [4.0] * 2
-    assert sent(pj.jit(net.__call__))(x).tolist() == [4.0] * 2
-    assert sent(pj.jit(functools.partial(lambda net, x: net(x), net)))(x).tolist() == [4.0] * 2
-
-
 PROGRAM = """\
 import pickle, sys
 f = pickle.load(sys.stdin.buffer)

@@ -54,7 +54,7 @@ def _custom_jvp(net: Any, x: Any) -> Any:
 WAYS: dict[str, Callable[[Any, Any], Any]] = {
     "jit": pj.jit(loss),
     "lower": lambda net, x: pj.jit(loss).lower(net, x),
-    "method": lambda net, x: pj.jit(net)(x),
+    "method": lambda net, x: pj.jit(type(net).__call__)(net, x),
     "grad": pj.grad(loss),
     "value_and_grad": pj.value_and_grad(loss),
     "jacrev": pj.jacrev(loss),

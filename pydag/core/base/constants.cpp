@@ -47,7 +47,6 @@ void make_constants() {
     made.spec_from_json = imported("pydag.structure.spec_methods", "from_json");
     made.no_items = checked(PyTuple_New(0)).release().ptr();
     made.empty_text = interned("");
-    made.held = interned("__held__");
     made.argument_names = checked(Py_BuildValue("(ss)", "args", "kwargs")).release().ptr();
     const char *const options[] = {"is_leaf", "none_is_leaf", "namespace", "identity"};
     for (size_t i = 0; i < std::size(options); ++i) made.option_names[i] = interned(options[i]);

@@ -33,7 +33,6 @@ struct Constants {
     PyObject *no_items;                       // ()
     PyObject *empty_text;                     // ""
     PyObject *argument_names;                 // ("args", "kwargs")
-    PyObject *held;                           // the keyword for what a callable holds, which messages call `self`
     PyObject *option_names[4];                // of FlattenOptions, in the order of OptionIndex
     // Strings; each has the name of its member here, some with underscores around it or `method` behind.
     PyObject *add_note, *notes, *all, *args, *as_dict, *aval, *buf, *compare, *dataclass_params, *default_factory, *eq,

@@ -114,9 +114,6 @@ std::string Roots::path(const Steps &steps) const {
         PyErr_Clear();
         return path_text(steps);
     }
-    PyObject *const key = child == 1 && steps.size() > 1 ? steps[1].entry.ptr() : nullptr;
-    if (key && PyUnicode_CheckExact(key) && PyUnicode_Compare(key, constants.held) == 0)
-        return path_text({steps.begin() + 2, steps.end()}, "self");
     return path_text({steps.begin() + 1, steps.end()}, text_of(PyTuple_GET_ITEM(roots_.ptr(), child)).c_str());
 }
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack, cas
 
 import jax
 
-from pydag.jaxinterop.boundary.held import Held, held_by
+from pydag.jaxinterop.boundary.held import check_holds_nothing
 from pydag.jaxinterop.messages.attributes import set_own, wraps
-from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.options import UpdateOptions, check_keywords, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
 from pydag.jaxinterop.static.untraced import Options
@@ -113,9 +112,8 @@ def jit(
         donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
         update_argnums, update_argnames: Not JAX's. Arguments that the function may change: what it
             writes into their objects (arrays in attributes, items of lists and dicts, values of
-            Variables; and static leaves, at the cost of another trace for each) is written into the
-            caller's when the call returns. Leaves alone, all or none; containers stay the objects
-            that they are.
+            Variables) is written into the caller's when the call returns. Arrays alone, all or
+            none; containers stay the objects that they are.
         options: All other options that `jax.jit` has.
 
     Raises:
@@ -125,20 +123,20 @@ def jit(
         TypeError: When called: a leaf is neither an array nor hashable; or an object would have to
             be updated that can't be written.
         ValueError: When called: `static` selects nothing, or doesn't fit; or the function changes
-            the structure of an argument that is updated (a SharingError, what is shared in it).
+            the structure or a static leaf of an argument that is updated (a SharingError, what is
+            shared in it).
 
     >>> w = jax.numpy.ones(2)
     >>> out = jit(lambda model: pydag.dag_map(lambda x: 2 * x, model))({"a": w, "b": w})
     >>> out["a"] is out["b"]
     True
     """
-    held = None if fun is None else held_by(fun, namespace)
-    if fun is None or held is not None:
+    if fun is None:
         given = locals().copy()
-        for name in ("fun", "held", "options"):
+        for name in ("fun", "options"):
             del given[name]
-        again = functools.partial(jit, **given, **options)
-        return again if held is None else _of_held(fun, held, again)
+        return functools.partial(jit, **given, **options)
+    check_holds_nothing(fun, namespace)
     if options:
         check_keywords(options, jax.jit)
     how = Options.of(namespace, identity, static)
@@ -160,34 +158,6 @@ def jit(
     check = functools.partial(_check, fun, arguments)
     original, compiled = compiled_for(fun, chosen, donated, shardings, how, options, updated, check)
     return _wrapper(original, compiled)
-
-
-def _of_held(fun: Any, held: Held, again: Callable[[Any], Any]) -> Any:
-    """What `jit` makes of a callable that holds something, which is an argument.
-
-    Args:
-        again: `jit`, with the options.
-    """
-    opened = again(held.taking_content(fun))
-    jitted = held.passed(fun, opened)
-
-    def trace(*args: Any, **kwargs: Any) -> "Stage":
-        traced: Stage = opened.trace(*args, **kwargs, **{HELD: held.content})
-        return traced.of_held(held.content)
-
-    def lower(*args: Any, **kwargs: Any) -> "Stage":
-        lowered: Stage = trace(*args, **kwargs).lower()
-        return lowered
-
-    set_own(
-        jitted,
-        trace=trace,
-        lower=lower,
-        eval_shape=lambda *args, **kwargs: trace(*args, **kwargs).out_info,
-        clear_cache=opened.clear_cache,
-        _cache_size=opened._cache_size,
-    )
-    return jitted
 
 
 def _check(fun: Any, arguments: dict[str, Any]) -> None:

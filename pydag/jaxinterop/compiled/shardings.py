@@ -8,7 +8,7 @@ import jax
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.messages.roots import HELD, shortened
+from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.packed.outputs import Outputs
 from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, argument_text
 from pydag.jaxinterop.prefixes.treatments import (
@@ -138,7 +138,7 @@ class Shardings:
         if self.is_one:
             return None
         spots = static.spots(args, kwargs)
-        if kwargs.keys() - spots - {HELD}:
+        if kwargs.keys() - spots:
             raise ValueError(
                 "in_shardings that are no single sharding speak of positional arguments alone, but "
                 f"there are keyword arguments: {', '.join(sorted(kwargs.keys() - spots))}"

@@ -7,7 +7,6 @@ from typing import Any
 
 from pydag.jaxinterop.boundary.described import described_call
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.messages.roots import HELD
 from pydag.jaxinterop.notices.difference import why
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
 from pydag.jaxinterop.static.untraced import Untraced
@@ -27,7 +26,6 @@ class Stage:
 
     def __init__(self, stage: Any, compiled: CompiledFunction, call: CallShape) -> None:
         self._stage, self._compiled, self._call = stage, compiled, call
-        self._held: Kwargs = {}  # what the function holds, which is passed at each call
 
     @classmethod
     def traced(cls, compiled: CompiledFunction, args: Args, kwargs: Kwargs) -> "Stage":
@@ -39,11 +37,6 @@ class Stage:
 
         return compiled.with_traced_call(traced_as, args, kwargs)
 
-    def of_held(self, content: Any) -> "Stage":
-        """This, of a function that holds something, which isn't given when it is called."""
-        self._held = {HELD: content}
-        return self
-
     def __getattr__(self, name: str) -> Any:
         if name == "_stage":  # of a copy that is being made
             raise AttributeError(name)
@@ -53,9 +46,7 @@ class Stage:
         return repr(self._stage)
 
     def _next(self, stage: Any) -> "Stage":
-        made = Stage(stage, self._compiled, self._call)
-        made._held = self._held
-        return made
+        return Stage(stage, self._compiled, self._call)
 
     def lower(self, **options: Any) -> "Stage":
         """Translates it for the compiler.
@@ -88,7 +79,7 @@ class Stage:
         Raises:
             TypeError: The arguments are structured, or shared, in another way.
         """
-        traced_call = self._take(args, kwargs | self._held)
+        traced_call = self._take(args, kwargs)
         return traced_call.finish(self._stage(*traced_call.arguments[1:]))
 
     def _take(self, args: Args, kwargs: Kwargs) -> TracedCall:

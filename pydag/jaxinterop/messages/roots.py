@@ -12,12 +12,6 @@ Roots = str | tuple[str, ...]
 
 CALL: Roots = ("args", "kwargs")
 
-HELD = "__held__"
-"""The keyword by which a function is given what a callable holds, such as a method's object.
-
-In paths it is `self`; the core writes it so, too.
-"""
-
 LONGEST = 600  # characters of a path
 
 
@@ -45,8 +39,6 @@ def _beginning(entries: Sequence[object], roots: Roots) -> tuple[str, int]:
         return roots, 0
     if not entries:
         return "tree", 0
-    if roots == CALL and entries[1:] == [HELD]:
-        return "self", 2
     child = entries[0]
     assert isinstance(child, int)  # in a tuple
     return roots[child], 1

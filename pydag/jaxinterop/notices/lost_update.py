@@ -161,11 +161,7 @@ def _text(changed: Changed, lost: Sequence[Written], source: Source, has_option:
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     option = " and ".join(_options(changed, lost))
     cure = "Return what was changed."
-    if all(path.startswith("self") for path in paths):
-        cure += (
-            " Or pass the object as an argument, and name that in update_argnums of jit or grad."
-        )
-    elif has_option:
+    if has_option:
         cure = (
             f"Return what was changed; or say {option or 'update_argnums'}: then it is written "
             "into the caller's objects."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.foreign.flax_private import is_state_of_module, static_attributes
-from pydag.jaxinterop.messages.roots import CALL, HELD, position_text
+from pydag.jaxinterop.messages.roots import CALL, position_text
 from pydag.jaxinterop.static.leaves import Static, is_number, is_traced
 from pydag.jaxinterop.static.positions import static_positions
 from pydag.jaxinterop.structure.pairing import Pairs, by_entry
@@ -99,10 +99,10 @@ class Changed:
     def argument(self, position: int) -> tuple[str, Any] | None:
         """The argument of a call that a position lies in: "args" and its number, or "kwargs".
 
-        None for what a callable holds, and for other trees than the arguments of a call.
+        None for other trees than the arguments of a call.
         """
         entries = self.listing.path(position)[:2]
-        if self.given.roots != CALL or len(entries) < 2 or entries[1] == HELD:
+        if self.given.roots != CALL or len(entries) < 2:
             return None
         return CALL[entries[0]], entries[1]
 

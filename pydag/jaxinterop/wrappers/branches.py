@@ -10,6 +10,7 @@ import jax
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.call import Call, kept_staged
 from pydag.jaxinterop.boundary.common_sharing import common_sharing
+from pydag.jaxinterop.boundary.held import anew
 from pydag.jaxinterop.boundary.match import Side, check_alike
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
@@ -23,7 +24,6 @@ from pydag.jaxinterop.static.untraced import Options, Untraced
 
 from .checks import check_callable
 from .coming_apart import warn_of_modules
-from .holding import Holding
 
 R = TypeVar("R")
 
@@ -45,13 +45,7 @@ def _choose(
     Args:
         choose: Gets `which`, a list of branches, and arguments.
     """
-    holding = Holding.of(branches, options)
-    if holding is not None:
-        return holding.run(
-            lambda funs, given: _choose(choose, given[0], funs, names, given[1:], options),
-            (which, *operands),
-            *(*names, options),
-        )
+    branches = [anew(branch, options.namespace) for branch in branches]
     made = [kept_staged(branch, options) for branch in branches]
     call, table = Call.keyed(operands, {}, options), RefTable()
     bare = table.hide(call, adds=True)

@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, cast
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, kept_staged, per_leaf
-from pydag.jaxinterop.boundary.held import held_by
+from pydag.jaxinterop.boundary.held import anew, holds_data
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.roots import CALL
@@ -57,18 +57,22 @@ def checkpoint(
     6.0
     """
     how = Options.given(options, UpdateOptions)
-    held = held_by(fun, how.namespace)
-    if held is not None:
-        wrapped = checkpoint(
-            held.taking_content(fun),
-            prevent_cse=prevent_cse,
-            policy=policy,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
+    if holds_data(fun, how.namespace):
+        given: Any = {
+            "prevent_cse": prevent_cse,
+            "policy": policy,
+            "static_argnums": static_argnums,
+            "static_argnames": static_argnames,
             **options,
-        )
-        wrapper: Callable[P, R] = held.passed(fun, wrapped)
-        return wrapper
+        }
+
+        @wraps(fun)
+        def once(*args: Any, **kwargs: Any) -> R:
+            function: Any = checkpoint(anew(fun, how.namespace), **given)
+            result: R = function(*args, **kwargs)
+            return result
+
+        return cast(Callable[P, R], once)
     arguments = Chosen.of(
         fun, as_numbers(static_argnums) or None, as_names(static_argnames) or None
     )

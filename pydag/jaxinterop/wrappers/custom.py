@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar
 
 import jax.numpy as jnp
 
-from pydag.jaxinterop.boundary.held import held_by, mark_holder, of_content
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
 from pydag.jaxinterop.messages.roots import shortened
@@ -99,35 +98,10 @@ class Custom(Generic[P, R]):
             named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
         )
 
-        mark_holder(self, fun, namespace, Custom._holding)
-
     _give_rules: GiveRules = None
     """None where there are no rules."""
     _defined: tuple[str, Sequence[Any], Mapping[str, Any]] | None = None
     """The method that set the rules, and what it was given."""
-
-    def _holding(self, content: Any) -> "Custom[P, R]":
-        """The same function with the same rules, with something else in the place of what it holds.
-
-        Rules that hold the same, as methods of one object do, are of the new content, too.
-        """
-        options = self._arguments.options
-        known = held_by(self.fun, options.namespace)
-        assert known is not None
-
-        def of(fun: Any) -> Any:
-            return of_content(fun, known.content, content, options.namespace)
-
-        made = type(self)(
-            of(self.fun),
-            self.nondiff_argnums,
-            namespace=options.namespace,
-            identity=options.identity,
-        )
-        if self._defined is not None:
-            name, rules, given = self._defined
-            getattr(made, name)(*map(of, rules), **given)
-        return made
 
     def _made_for_refs(self, flat: Callable[..., Any]) -> Any:
         """What JAX makes of a function that gets a list before the arguments."""

@@ -2,13 +2,12 @@
 """`jax.grad` and `jax.value_and_grad` for functions of DAGs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
-from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.notices.blame import blame_gradient, differentiable
@@ -119,11 +118,6 @@ def value_and_grad(
     (6.0, True)
     """
     how, wrt = Options.given(options, GradOptions), options.get("wrt")
-    held = held_by(fun, how.namespace)
-    if held is not None:
-        given = argnums, has_aux, holomorphic, allow_int, reduce_axes
-        wrapped: Any = held.wrapped(fun, how, lambda f: value_and_grad(f, *given, **options))
-        return cast(Callable[P, tuple[R, Any]], wrapped)
     by, source = Argnums.of(argnums), Source(fun)
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     if reduce_axes:
@@ -226,13 +220,7 @@ def grad(
     >>> float(gradient["a"]), gradient["a"] is gradient["b"]
     (6.0, True)
     """
-    how, given = (
-        Options.given(options, GradOptions),
-        (argnums, has_aux, holomorphic, allow_int, reduce_axes),
-    )
-    held = held_by(fun, how.namespace)
-    if held is not None:
-        return held.wrapped(fun, how, lambda f: grad(f, *given, **options))
+    given = argnums, has_aux, holomorphic, allow_int, reduce_axes
     both = value_and_grad(fun, *given, **options)
 
     @wraps(fun)

@@ -8,7 +8,6 @@ import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
-from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.notices.blame import blame_gradient, differentiable
@@ -40,10 +39,6 @@ def _jacobian(
         order: How often it differentiates.
     """
     how, wrt = Options.given(options, JacobianOptions), options.get("wrt")
-    held = held_by(fun, how.namespace)
-    if held is not None:
-        given = argnums, has_aux, options, kind, jax_options, order
-        return held.wrapped(fun, how, lambda f: _jacobian(transformation, f, *given))
     by, source = Argnums.of(argnums), Source(fun)
     transformation(fun, **jax_options)  # checks what can be checked without arguments
 

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import jax
 
 from pydag.jaxinterop.boundary.call import Call, owning_flat
-from pydag.jaxinterop.boundary.held import held_by
+from pydag.jaxinterop.boundary.held import anew, holds_data
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag
@@ -58,12 +58,12 @@ def keep_sharing(
     def transformed(fun: Callable[..., Any], /, *given: Any, **more: Any) -> Any:
         kept = owning_flat(fun, how)
 
-        held = held_by(fun, how.namespace)
+        has_data = holds_data(fun, how.namespace)
 
         @wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
             packed = Call.keyed(args, kwargs, how)
-            function = kept if held is None else owning_flat(held.fresh(how), how)
+            function = owning_flat(anew(fun, how.namespace), how) if has_data else kept
             found = transformation(function, *given, **more)(packed)
             return trees(found, RefTable.of(packed._leaves))
 

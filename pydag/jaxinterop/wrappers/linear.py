@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, Unpack, cast, overload
 import jax
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.held import fresh
+from pydag.jaxinterop.boundary.held import anew
 from pydag.jaxinterop.boundary.match import matched
 from pydag.jaxinterop.boundary.parted import parted_arguments
 from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
@@ -142,7 +142,7 @@ def vjp(
     (6.0, True)
     """
     how = Options.given(options, TreeOptions)
-    fun = fresh(fun, how)
+    fun = anew(fun, how.namespace)
     point, table = _with_separate_primals(_point(primals, how), in_nzs), RefTable()
     hidden = table.hide(point, adds=True)
     by = point if takes_grad_refs(table.refs) else hidden
@@ -215,7 +215,7 @@ def jvp(
             f"{type(primals).__name__} and {type(tangents).__name__}"
         )
     how = Options.given(options, TreeOptions)
-    fun = fresh(fun, how)
+    fun = anew(fun, how.namespace)
     point, table = _point(primals, how), RefTable()
     by = table.hide(point, adds=True)
     leaves = None
@@ -281,7 +281,7 @@ def linearize(
     6.0
     """
     how = Options.given(options, TreeOptions)
-    fun = fresh(fun, how)
+    fun = anew(fun, how.namespace)
     point, table = _point(primals, how), RefTable()
     if point.spec.num_shared and len(primals) > 1:
         point = parted_arguments(point)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar, Unpack
 
 import jax
 
+from pydag.jaxinterop.boundary.held import anew
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.naming import Source, signature_like
@@ -18,7 +19,6 @@ from pydag.jaxinterop.static.untraced import Options
 
 from .bodies import Get, Step, body_of, looped
 from .checks import check_callable
-from .holding import Holding
 
 C = TypeVar("C")
 Y = TypeVar("Y")
@@ -47,14 +47,7 @@ def while_loop(
     text = "lax.while_loop: body_fun and cond_fun arguments should be callable"
     check_callable(text, cond_fun, body_fun)
     how = Options.given(options, StaticOptions)
-    holding = Holding.of((cond_fun, body_fun), how)
-    if holding is not None:
-        ran: C = holding.run(
-            lambda funs, given: while_loop(*funs, *given, **options),
-            (init_val,),
-            *("while_loop", how),
-        )
-        return ran
+    cond_fun, body_fun = anew(cond_fun, how.namespace), anew(body_fun, how.namespace)
     how.check_static(init_val)
 
     def make_condition(get: Get) -> Step:
@@ -158,19 +151,7 @@ def fori_loop(
     """
     check_callable("lax.fori_loop: body_fun argument should be callable", body_fun)
     how = Options.given(options, StaticOptions)
-    holding = Holding.of((body_fun,), how)
-    if holding is not None:
-        # Bounds that are numbers stay numbers: only then can JAX differentiate the loop.
-        numbers = [x if isinstance(x, int) else None for x in (lower, upper)]
-        arrays = [x for x in (lower, upper) if not isinstance(x, int)]
-
-        def run(funs: Any, operands: Any) -> Any:
-            value, given = operands[0], iter(operands[1:])
-            first, end = (next(given) if x is None else x for x in numbers)
-            return fori_loop(first, end, funs[0], value, unroll=unroll, **options)
-
-        ran: C = holding.run(run, (init_val, *arrays), *("fori_loop", *numbers, unroll, how))
-        return ran
+    body_fun = anew(body_fun, how.namespace)
     how.check_static(init_val)
 
     def make(get: Get) -> Step:

@@ -2,11 +2,11 @@
 """`jax.lax.scan`, `jax.lax.associative_scan` and `jax.lax.map`, of DAGs."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, Unpack, cast
+from typing import Any, TypeVar, Unpack
 
 import jax
 
-from pydag.jaxinterop.boundary.held import fresh
+from pydag.jaxinterop.boundary.held import anew
 from pydag.jaxinterop.boundary.match import alike
 from pydag.jaxinterop.messages.naming import Source, named, signature_like
 from pydag.jaxinterop.messages.roots import place_text
@@ -20,7 +20,6 @@ from pydag.jaxinterop.static.untraced import Options
 from .bodies import Get, Step, body_of, looped
 from .checks import check_callable
 from .coming_apart import with_the_sharing_that_holds
-from .holding import Holding
 from .keep_sharing import keep_sharing
 
 C = TypeVar("C")
@@ -64,20 +63,13 @@ def scan(
     """
     check_callable("lax.scan: f argument should be a callable", f)
     how = Options.given(options, StaticOptions)
-    holding = Holding.of((f,), how)
+    f = anew(f, how.namespace)
     more: dict[str, Any] = {
         "length": length,
         "reverse": reverse,
         "unroll": unroll,
         "_split_transpose": _split_transpose,
     }
-    if holding is not None:
-        ran: tuple[C, Y] = holding.run(
-            lambda funs, given: cast(Any, scan)(funs[0], *given, **more, **options),
-            (init, xs),
-            *("scan", *more.values(), how),
-        )
-        return ran
     how.check_static(init, xs)
     init, xs = how.separated((init, xs))
 
@@ -155,7 +147,7 @@ def associative_scan(
     """
     check_callable("lax.associative_scan: fn argument should be callable", fn)
     how = Options.given(options, TreeOptions)
-    fn = fresh(fn, how)
+    fn = anew(fn, how.namespace)
     source = Source(fn)
     signature = signature_like(fn, "one", "other")
     names = list(signature.parameters)
@@ -207,14 +199,6 @@ def map(
         return lambda call: jax.lax.map(function, call, batch_size=batch_size)
 
     how = Options.given(options, TreeOptions)
-    holding = Holding.of((f,), how)
-    if holding is not None:
-        ran: R = holding.run(
-            lambda funs, given: map(funs[0], *given, batch_size=batch_size, **options),
-            (xs,),
-            *("map", batch_size, how),
-        )
-        return ran
     try:
         results: R = keep_sharing(transformation, **options)(f)(xs)
     except ValueError as error:

@@ -11,7 +11,7 @@ import jax
 from jax.sharding import PartitionSpec
 
 from pydag.jaxinterop.boundary.call import Call, per_leaf
-from pydag.jaxinterop.boundary.held import fresh
+from pydag.jaxinterop.boundary.held import anew
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import COUNTED, Source, named
 from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
@@ -131,7 +131,7 @@ def shard_map(
         return functools.partial(shard_map, **specs, **jax_options, **options)
     if not callable(f):
         raise TypeError(f"shard_map wants a function, but got one of type {type(f).__name__}")
-    fun = fresh(f, how)
+    fun = anew(f, how.namespace)
     outputs, source = Outputs(out_specs, _EVERYWHERE, _OUT_SPECS, how), Source(fun)
 
     @wraps(f)

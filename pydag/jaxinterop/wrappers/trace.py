@@ -8,7 +8,7 @@ import jax
 
 from pydag.jaxinterop.boundary.call import Call, kept_flat
 from pydag.jaxinterop.boundary.described import described_call
-from pydag.jaxinterop.boundary.held import fresh
+from pydag.jaxinterop.boundary.held import anew
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
 from pydag.jaxinterop.prefixes.arguments import Chosen, as_numbers
@@ -41,7 +41,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> out["c"].shape
     (2, 3)
     """
-    fun = fresh(fun, Options())
+    fun = anew(fun, "")
     _owner, function = kept_flat(fun, Options())
     args, kwargs = described_call(args, kwargs, Options(), Chosen((), ()))
     call = Call.keyed(args, kwargs, Options())
@@ -77,7 +77,7 @@ def make_jaxpr(
     @wraps(fun)
     def jaxpr(*args: P.args, **kwargs: P.kwargs) -> Any:
         # JAX remembers what it traced of a function, whatever that holds.
-        _owner, function = kept_flat(fresh(fun, how), how)
+        _owner, function = kept_flat(anew(fun, how.namespace), how)
         make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)
         shown = described_call(args, kwargs, how, arguments)
         call = Call.keyed(*shown, how, arguments)

@@ -11,7 +11,6 @@ import optree
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
-from pydag.jaxinterop.boundary.held import held_by
 from pydag.jaxinterop.boundary.parted import parted_call, per_leaf_of_groups
 from pydag.jaxinterop.function_cache import cached_for_function
 from pydag.jaxinterop.messages.attributes import wraps
@@ -161,10 +160,6 @@ def vmap(
     [0.0, 1.0, 4.0]
     """
     how = Options.given(options, UpdateOptions)
-    held = held_by(fun, how.namespace)
-    if held is not None:
-        given = in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match
-        return held.wrapped(fun, how, lambda f: vmap(f, *given, **options))
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
