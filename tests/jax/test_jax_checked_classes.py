@@ -145,9 +145,6 @@ WRAPPERS: dict[str, Callable[[Model], Any]] = {
     "vmap, out_axes": lambda m: pj.vmap(
         lambda m, x: {"m": m["m"], "x": x}, in_axes=(None, 0), out_axes={"m": None, "x": 0}
     )(m, jnp.ones(2)),
-    "vmap, update_argnums": lambda m: pj.vmap(
-        lambda m: m.__setitem__("x", 2 * m["x"]), update_argnums=0
-    )(m),
     "grad": lambda m: pj.grad(number)(m),
     "grad, wrt a prefix": lambda m: pj.grad(number, wrt=PREFIX)(m),
     "grad, wrt a pattern": lambda m: pj.grad(number, wrt="*x*")(m),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="attr-defined, no-untyped-call, assignment, misc"
-"""What a function says about the Variables of an updated argument is written, too."""
+"""Errors about modules of NNX that are updated and have another structure."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,59 +14,6 @@ nnx: Any = pytest.importorskip("flax.nnx")
 import jax.numpy as jnp
 
 from pydag import jaxinterop as pj
-
-
-def replace(m: Any) -> None:
-    m.kernel = m.kernel.replace(m.kernel[...] + 1, tag=9, out_sharding=("x", None))
-
-
-def set_metadata(m: Any) -> None:
-    m.kernel.set_metadata(tag=9, out_sharding=("x", None))
-
-
-def changed_by(change: Callable[[Any], None], wrap: Any) -> Any:
-    model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
-    wrap(change)(model)
-    return model
-
-
-@pytest.mark.parametrize("change", [replace, set_metadata])
-@pytest.mark.parametrize("times", [1, 3])
-def test_metadata_are_handed_on(change: Callable[[Any], None], times: int) -> None:
-    """A Variable that was replaced, or got other metadata, has them afterwards.
-
-    `nnx.jit` gives those of the first, too.
-    """
-    model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
-    kernel, before = model.kernel, model.kernel[...]
-    step = pj.jit(change, update_argnums=0)
-    for _ in range(times):
-        step(model)
-    assert model.kernel is kernel
-    if change is replace:
-        assert kernel.get_metadata() == changed_by(change, nnx.jit).kernel.get_metadata()
-    assert kernel.get_metadata()["tag"] == 9
-    assert kernel.get_metadata()["out_sharding"] == ("x", None)
-    assert kernel[...].tolist() == (before + (times if change is replace else 0)).tolist()
-
-
-@pytest.mark.parametrize("inner", ["grad", "checkpoint", "jit"])
-def test_in_other_wrappers(inner: str) -> None:
-    """A derivative, `checkpoint` and nested functions hand them on."""
-
-    def loss(m: Any) -> Any:
-        replace(m)
-        return m.kernel[...].sum()
-
-    def step(m: Any) -> None:
-        if inner == "grad":
-            pj.grad(loss, update_argnums=0)(m)
-        else:
-            getattr(pj, inner)(loss, update_argnums=0)(m)
-        assert m.kernel.get_metadata()["tag"] == 9
-
-    assert changed_by(step, lambda f: f).kernel.tag == 9
-    assert changed_by(step, lambda f: pj.jit(f, update_argnums=0)).kernel.tag == 9
 
 
 def test_another_class_is_an_error() -> None:

@@ -24,7 +24,6 @@ from pydag.jaxinterop.prefixes.arguments import (
     Kwargs,
     argument_text,
     by_argument,
-    leaves_of,
 )
 from pydag.jaxinterop.prefixes.treatments import Question
 from pydag.jaxinterop.refs.access import access, refs_among
@@ -178,7 +177,7 @@ class CompiledFunction:
         if groups is None or key is None:
             untraced = self._untraced(call, leaves, spec, positions, selected)
             groups, key = self._prepare(args, kwargs, leaves, untraced, refs)
-        if refs or groups.donated_if_written:
+        if refs:
             traced_call, plan = self.contents.traced_call(groups, key, leaves, refs)
             if plan is not None:
                 _core.add_plan(self.plans, spec_key, plan)
@@ -262,14 +261,11 @@ class CompiledFunction:
             )
             asks = self.options.static is not None and self.options.static.asks
             groups = LeafGroups(spec_key, positions, flat_arguments, self.keys, asks, may_repeat)
-            if donated and self.updated != NOTHING:
-                updated = leaves_of(spec, self.updated.spots(args, kwargs))
-                groups.donated_if_written = donated & updated
             if len(self.leaf_groups) >= MOST:
                 self.forget_groups()
             self.leaf_groups[spec_key, refs, positions] = groups
             self.names.remember(flat_arguments)
-            if refs or groups.donated_if_written:
+            if refs:
                 self.names.remember(groups.all_kept())
         for position, static in zip(positions, untraced.statics, strict=True):
             try:

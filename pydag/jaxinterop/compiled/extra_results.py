@@ -9,7 +9,7 @@ function that takes contents calls it and traces nothing anew.
 The compiled function returns `(result, contents)`: beside the result the new contents.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +22,6 @@ from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, argument_text
 from pydag.jaxinterop.refs.access import content_of, new_ref, own_content_of, pin_of, write
 from pydag.jaxinterop.refs.table import both_texts
 from pydag.jaxinterop.static.leaves import Carried
-from pydag.jaxinterop.static.untraced import Untraced
 from pydag.jaxinterop.updates.update import finished
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf
@@ -40,7 +39,6 @@ class ExtraKey(NamedTuple):
     order: tuple[int, ...] | None
     refs: tuple[int, ...]
     written: tuple[int, ...]
-    if_written: frozenset[int]  # positions, among all leaves, of those donated as they are written
     pins: tuple[Any, ...]  # for each written ref the sharding of its content, where that counts
 
     def __repr__(self) -> str:
@@ -48,7 +46,7 @@ class ExtraKey(NamedTuple):
 
 
 class WritesMoreError(Exception):
-    """A function writes into more refs than it did with other arrays, or fewer donated leaves.
+    """A function writes into more refs than it did with other arrays.
 
     Args:
         key: The inner one.
@@ -60,25 +58,17 @@ class WritesMoreError(Exception):
         self.key, self.written = key, written
 
 
-def run_with_contents(
-    inner: Any,
-    key: ExtraKey,
-    donated: Any,
-    kept: Any,
-    writes: Callable[[Untraced], frozenset[int]],
-) -> Any:
+def run_with_contents(inner: Any, key: ExtraKey, donated: Any, kept: Any) -> Any:
     """Runs a function on contents of refs; returns its result and its extra results.
 
     Args:
         inner: The compiled function of a key, a tag and the traced leaves, refs among them.
-        writes: Which leaves it writes, once it was traced.
     """
     leaves = join(key.donated, key.order, donated, kept)
     for place in key.refs:
         leaves[place] = new_ref(leaves[place])
     written = written_refs(inner.trace(key.inner, key.tag.value, leaves), key.refs)
-    is_kept = not key.if_written.issubset(writes(key.inner.value.untraced))
-    if is_kept or not written.issubset(key.written):
+    if not written.issubset(key.written):
         raise WritesMoreError(key.inner, written)
     result = inner(key.inner, key.tag.value, leaves)
     contents = tuple(

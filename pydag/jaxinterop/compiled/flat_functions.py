@@ -8,7 +8,7 @@ Where no leaf is donated, and all get one sharding, JAX is given the leaves one 
 
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -23,7 +23,7 @@ from pydag.jaxinterop.notices.running import RunningCall
 from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.prefixes.arguments import Chosen
 from pydag.jaxinterop.refs.results import given_refs
-from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.static.untraced import Options
 from pydag.jaxinterop.updates.choice import NOTHING
 from pydag.jaxinterop.updates.update import update_of
 from pydag.sharing.tie import num_unties
@@ -33,25 +33,6 @@ from .flat_arguments import FlatArguments
 from .flat_names import FlatNames, SpreadNames
 from .key import Key, unwrapped
 from .shardings import Shardings
-
-
-class WrittenLeaves:
-    """Which leaves of its arguments a function writes, by the untraced part of these.
-
-    A function may be traced for several shapes: here are the leaves that it writes for each.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[Untraced, frozenset[int]] = {}
-
-    def note(self, untraced: Untraced, positions: Iterable[int]) -> None:
-        known = self._known.get(untraced)
-        found = frozenset(positions)
-        self._known[untraced] = found if known is None else known & found
-
-    def of(self, untraced: Untraced) -> frozenset[int]:
-        """The positions of the leaves."""
-        return self._known.get(untraced, frozenset())
 
 
 class Made:
@@ -98,7 +79,7 @@ class FlatFunctions:
         updated: Chosen,
     ) -> None:
         # What JAX has owns these, and not the compiled function.
-        unties, writes = self.unties, self.writes = _core.flag(), WrittenLeaves()
+        unties = self.unties = _core.flag()
 
         def flat(call_key: CallKey, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
             key: Key = call_key.value
@@ -112,8 +93,6 @@ class FlatFunctions:
             with blaming_value(key.untraced, leaves, CALL), running:
                 result = fun()(*args, **kwargs)
             update = update_of(given, updated, result, source, is_staged=True)
-            if updated != NOTHING:
-                writes.note(key.untraced, update.positions)
             packed = outputs.pack(result, given=given_refs(key.untraced, leaves))
             running.check_rebound(updated, result, source)
             if num_unties() != before:
@@ -128,7 +107,7 @@ class FlatFunctions:
             return flat(call_key, (), leaves)
 
         def with_extras(call_key: CallKey, donated: Sequence[Any], kept: Sequence[Any]) -> Any:
-            return run_with_contents(inner(), call_key.value, donated, kept, writes.of)
+            return run_with_contents(inner(), call_key.value, donated, kept)
 
         self.source = source
         names = self.names = FlatNames()

@@ -60,8 +60,6 @@ class LeafGroups:
         # JAX asks for the hash of a key at each call.
         self.keys: dict[tuple[Static, ...], CallKey] = {}
         self._recent: Recent | None = None
-        # The donated leaves of arguments that are updated: they are donated if they are written.
-        self.donated_if_written: frozenset[int] = frozenset()
         self.leads_away = False  # whether a static leaf holds a weak reference
         self.extras: dict[CallKey, ExtraResults] = {}  # by the key of the function that gets refs
         self._inner_keys: dict[CallKey, CallKey] = {}
@@ -114,10 +112,9 @@ class LeafGroups:
         numbers = {position: i for i, position in enumerate(self.traced)}
         return tuple(numbers[position] for position in positions)
 
-    def gone(self, if_written: frozenset[int] = frozenset()) -> set[int]:
-        """The donated leaves, by position among all: of `donated_if_written` these alone."""
-        gone = {self.traced[i] for i in self.flat_arguments.donated}
-        return (gone - self.donated_if_written) | if_written
+    def gone(self) -> set[int]:
+        """The donated leaves, by position among all."""
+        return {self.traced[i] for i in self.flat_arguments.donated}
 
     def all_kept(self) -> FlatArguments:
         """Those in which all leaves are kept, without shardings."""

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls with refs, or with donated leaves of arguments that are updated.
-
-The compiled function gets the contents of refs, where that can be. Of an argument that is updated
-it is given for good what it writes, which is known once it is traced.
-"""
+"""Calls with refs: the compiled function gets their contents, where that can be."""
 
 from collections.abc import Sequence
 
@@ -25,7 +21,7 @@ from .extra_results import (
     written_refs,
 )
 from .flat_functions import FlatFunctions
-from .key import Key, Keys
+from .key import Keys
 from .leaf_groups import LeafGroups
 from .shardings import Shardings
 
@@ -47,11 +43,6 @@ class RefContents:
         self._shardings.check_refs(leaves, refs, groups.flat_arguments.groups, groups.spec)
         if not may_pass_contents([leaves[i] for i in refs]):
             flat_arguments = groups.flat_arguments
-            if groups.donated_if_written:  # nobody knows which are written
-                flat_arguments = groups.donating(groups.gone(), self._shardings.number)
-                untraced, order = key.value.untraced, flat_arguments.order
-                key = self._as_one(Key(untraced, flat_arguments.donated, order))
-                self._functions.names.remember(flat_arguments)
             arguments = flat_arguments.pick(key, leaves)
             closed_over = refs_around(self._functions.jitted.trace(*arguments))
             check_not_closed_over(closed_over, leaves, groups.spec, self._functions.source.text)
@@ -79,9 +70,8 @@ class RefContents:
         numbers = tuple(sorted(known.positions))
         written = tuple(groups.traced[i] for i in numbers)
         flat_arguments = known.flat_arguments
-        if_written = groups.donated_if_written & self._functions.writes.of(inner.value.untraced)
         if flat_arguments is None:
-            gone = groups.gone(if_written).union(written)
+            gone = groups.gone().union(written)
             flat_arguments = groups.donating(gone, self._shardings.number)
             self._functions.names.remember(flat_arguments)
             known.flat_arguments = flat_arguments
@@ -95,7 +85,6 @@ class RefContents:
                 flat_arguments.order,
                 groups.numbers(extras.refs),
                 numbers,
-                if_written,
                 pins,
             )
             call_key = known.keys[pins] = self._as_one(key)

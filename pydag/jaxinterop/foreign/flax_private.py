@@ -79,21 +79,6 @@ def set_raw_value(variable: Any, value: Any) -> None:
     object.__setattr__(variable, _RAW_VALUE, value)
 
 
-def metadata_of(cls: type, aux_data: Any) -> dict[str, Any] | None:
-    """The metadata of a Variable, told from its aux_data; None for another class or form."""
-    is_known = holds_values(cls) and type(aux_data) is tuple
-    if not is_known or not all(type(item) is tuple and len(item) == 2 for item in aux_data):
-        return None
-    return dict(aux_data)
-
-
-def replace_metadata(variable: Any, metadata: dict[str, Any]) -> dict[str, Any]:
-    """Gives a Variable other metadata, where flax would ask who traces it; returns the old ones."""
-    before: dict[str, Any] = getattr(variable, _METADATA)
-    object.__setattr__(variable, _METADATA, dict(metadata))
-    return before
-
-
 def is_state_of_module(cls: type) -> bool:
     """Whether instances say of a module of NNX whether it is being set up, and nothing else."""
     library: Any = sys.modules.get("flax.nnx.pytreelib")

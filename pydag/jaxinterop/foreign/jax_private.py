@@ -231,13 +231,6 @@ def inputs_of(leaf: Any) -> list[Any] | None:
         return None
 
 
-def is_batched_with(leaf: Any, mapped: Any) -> bool:
-    """Whether a leaf differs from slice to slice of the same map as `mapped`, a leaf that does."""
-    traces = [getattr(x, "_trace", None) for x in (leaf, mapped)]
-    is_mapped = getattr(leaf, "batch_dim", None) is not None
-    return is_mapped and traces[0] is not None and traces[0] is traces[1]
-
-
 # How JAX's refusals begin, as patterns that are compiled when there is an error. What a user's
 # function raised isn't among them.
 GRADIENT_REFUSED = r"Gradient only defined for|\w+ (requires|with holomorphic=True requires)"

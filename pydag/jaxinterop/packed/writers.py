@@ -7,7 +7,6 @@ from typing import Any
 
 import pydag._core as _core
 from pydag.jaxinterop.foreign.flax_private import set_raw_value
-from pydag.jaxinterop.static.untraced import Untraced
 from pydag.sharing.update import writer_finders
 from pydag.structure.made_specs import dagspec_list
 from pydag.typing import Leaf
@@ -41,35 +40,19 @@ def _is_ours(cls: type) -> bool:
 
 
 def _write_dag(dag: Dag, leaves: Sequence[Leaf]) -> None:
-    write_dag(dag, dag._take_apart()[0], leaves)
-
-
-def write_dag(
-    dag: Dag,
-    untraced: Untraced,
-    leaves: Sequence[Leaf],
-    then: Callable[[Any], None] | None = None,
-) -> None:
-    """Writes into the tree of a Dag: whoever holds that sees the new leaves.
-
-    Args:
-        untraced: What the Dag has besides; its structure may differ in what `then` writes.
-        leaves: The traced leaves.
-        then: Is called with the tree when the leaves are written.
-    """
-    before = dag._take_apart()[0]
-    if dag._built is None and then is None:  # nobody holds its tree
+    """Writes into the tree of a Dag: whoever holds that sees the new leaves."""
+    untraced = dag._take_apart()[0]
+    if dag._built is None:  # nobody holds its tree
         dag._untraced, dag._leaves = untraced, tuple(leaves)
         return
-    is_same = untraced is before
     holder = [dag.tree]  # a tuple or a leaf is replaced there
     plan = _core.update_plan(
-        spec=dagspec_list([before.spec], namespace=before.spec.namespace),
-        positions=before.traced_positions(),
-        static_positions=() if is_same else untraced.positions,
-        statics=() if is_same else tuple(static.value for static in untraced.statics),
+        spec=dagspec_list([untraced.spec], namespace=untraced.spec.namespace),
+        positions=untraced.traced_positions(),
+        static_positions=(),
+        statics=(),
         writers=writer_of,
-        then=None if then is None else lambda holder: then(holder[0]),
+        then=None,
     )
     _core.carry_out(plan, holder, tuple(leaves))
     dag._put(holder[0], untraced, leaves)

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -11,28 +11,25 @@ import pydag._core as _core
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.messages.roots import CALL, position_text
 from pydag.jaxinterop.packed.changed import Changed
-from pydag.jaxinterop.packed.dag import unhashable
 from pydag.jaxinterop.packed.given import GivenTree
 from pydag.jaxinterop.prefixes.arguments import Args, Kwargs, Spot, roots_of
 from pydag.jaxinterop.static.differentiable import is_ref
 from pydag.jaxinterop.static.leaves import Static
 from pydag.jaxinterop.static.positions import static_positions
-from pydag.jaxinterop.static.untraced import untraced_of
 from pydag.jaxinterop.structure.pairing import by_entry
 from pydag.structure.listing import Listing
 from pydag.typing import Leaf
 
-from .attributes import Attributes
-from .errors import another_structure, cut_tie, made_tie, of_another_trace, ref_put_in
+from .attributes import differ_in_orders_alone
+from .errors import (
+    another_structure,
+    cut_tie,
+    made_tie,
+    of_another_trace,
+    ref_put_in,
+    static_changed,
+)
 from .returned_objects import ReturnedObjects
-
-
-class Found(NamedTuple):
-    """What changed: the new leaves by their positions, and static attributes."""
-
-    traced: dict[int, Leaf]
-    static: dict[int, Leaf]
-    attributes: Attributes | None
 
 
 class UpdatedArguments:
@@ -49,8 +46,13 @@ class UpdatedArguments:
         args, kwargs = arguments
         return tuple(args[s] if isinstance(s, int) else kwargs[s] for s in self._spots)
 
-    def compare(self) -> Found:
-        """Which leaves are other objects, and which static attributes have other values, now."""
+    def compare(self) -> dict[int, Leaf]:
+        """The leaves that are other objects now, by their positions.
+
+        Raises:
+            ValueError: The structure, or a static leaf, isn't as it was.
+            SharingError: What is shared isn't as it was.
+        """
         given, options = self._given, self._given.untraced.options
         spec = given.untraced.spec
         listing, roots = self._listing, list(roots_of(self._listing, self._spots))
@@ -66,16 +68,11 @@ class UpdatedArguments:
         numbers = listing.leaves_below(*trees)
         old = options.flatten(before)[1]
         leaves, new = options.flatten(after, names)
-        attributes = None
-        if old != new:
-            attributes = Attributes.of(old, new, spots)
-            if attributes is None:
-                raise another_structure(old, new, before, after, names)
+        if old != new and not differ_in_orders_alone(old, new):
+            raise another_structure(old, new, before, after, names)
         selected = options.selected(leaves, new, names, is_returned=True)
         static = static_positions(leaves, new, names, selected)
-        if any(leaves[i] is not given.leaves[numbers[i]] for i in static):
-            untraced_of(leaves, new, static, options, names, selected, is_returned=True)
-        found = Found({}, {}, attributes)
+        found: dict[int, Leaf] = {}
         for i, (number, leaf) in enumerate(zip(numbers, leaves, strict=True)):
             known = given.leaves[number]
             if leaf is known:
@@ -83,9 +80,9 @@ class UpdatedArguments:
             if i not in static:
                 if jax_private.is_dead(leaf):
                     raise of_another_trace(self._text(listing.leaves[number]), leaf)
-                found.traced[number] = self._own(leaf)
+                found[number] = self._own(leaf)
             elif Static(leaf) != Static(known):
-                found.static[number] = leaf
+                raise static_changed(self._text(listing.leaves[number]), known, leaf)
         return found
 
     def returned(self, result: Any) -> ReturnedObjects | None:
@@ -93,20 +90,15 @@ class UpdatedArguments:
         chosen = self._chosen(self._given.tree)
         return ReturnedObjects.of(self._given, chosen, self._reached, self._listing, result)
 
-    def check_staged(self, found: Found) -> None:
+    def check_staged(self, found: dict[int, Leaf]) -> None:
         """Checks what a function that is traced once, for many calls, has changed.
 
         Raises:
-            TypeError: A ref is new where it stands, or a static leaf can't be hashed.
+            TypeError: A ref is new where it stands.
         """
-        for number, leaf in found.traced.items():
+        for number, leaf in found.items():
             if is_ref(leaf):
                 raise ref_put_in(self._text(self._listing.leaves[number]))
-        for number, leaf in found.static.items():
-            try:
-                Static(leaf).check_hashable()
-            except TypeError as error:
-                raise unhashable(self._text(self._listing.leaves[number]), error, leaf) from error
 
     def _own(self, leaf: Leaf) -> Leaf:
         """A leaf that is written; a copy where it is one of an argument that isn't updated.

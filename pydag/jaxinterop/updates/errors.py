@@ -16,7 +16,7 @@ from pydag.jaxinterop.packed.dag import Dag
 from pydag.jaxinterop.static.untraced import Untraced
 from pydag.structure.text import short_repr
 
-from .attributes import other_attributes
+from .attributes import changed_attribute, other_attributes
 
 
 def cut_tie(written: str, kept: str) -> SharingError:
@@ -81,6 +81,20 @@ def ref_put_in(where: str) -> TypeError:
     )
 
 
+def static_changed(where: str, was: Any, now: Any) -> ValueError:
+    """The error where a static leaf or attribute of an argument that is updated changed.
+
+    Args:
+        where: Its path.
+    """
+    return ValueError(
+        f"{where} was {short_repr(was)} and is {short_repr(now)}: it is static, and an update only "
+        "writes arrays\n"
+        "  If it changes from call to call, make it an array; or return it, and set it after the "
+        "call."
+    )
+
+
 def another_structure(
     old: PyDagSpec,
     new: PyDagSpec,
@@ -102,6 +116,9 @@ def another_structure(
         tree, now = (one.tree,), (other.tree,)
         flatten = first.options.flatten
         return another_structure(flatten(tree)[1], flatten(now)[1], tree, now, (where,))
+    changed = changed_attribute(old, new, names)
+    if changed is not None:
+        return static_changed(*changed)
     error: type[ValueError] = ValueError
     makes_tie = False
     for spec, tree in ((old, after), (new, before)):
@@ -158,8 +175,8 @@ def _changed_dags(
 
 def _static_otherwise(where: str, one: Untraced, other: Untraced) -> ValueError:
     return ValueError(
-        "which leaves of a Dag are static belongs to its structure, which an update must keep, but "
-        "the function changes it\n"
+        "what is static in a Dag belongs to its structure, which an update must keep, but the "
+        "function changes it\n"
         "  (first: as it was given, second: as the function left it)\n"
         f"{indent(difference(one, other, where), '  ')}\n"
         "  Write an array for an array, and what is static for what is; or give the tree itself."

@@ -2,8 +2,7 @@
 """Arguments that a function changes, as the caller sees it: `update_argnums`, `update_argnames`.
 
 What changes is found when the function is traced. New arrays are returned beside the result, and
-written into the caller's objects at the end of a call. Static leaves that changed are part of the
-plan that says where to write.
+written into the caller's objects at the end of a call.
 """
 
 from collections.abc import Callable
@@ -99,10 +98,9 @@ def update_of(
             that all can be written.
 
     Raises:
-        ValueError: The structure of an argument isn't as it was.
+        ValueError: The structure of an argument, or a static leaf, isn't as it was.
         SharingError: What it shares isn't as it was.
-        TypeError: An object would have to change that can't be written; or, if `is_staged`, a leaf
-            is no value of a compiled function.
+        TypeError: An object would have to change that can't be written.
     """
     args, kwargs = given.tree
     spots = NOTHING.spots(args, kwargs) if chosen is None else chosen.spots(args, kwargs)
@@ -122,33 +120,32 @@ def update_of(
     # Here: most functions update nothing.
     from pydag.jaxinterop.notices.unchangeable import warn_of_unchangeable
 
-    from .comparison import Found, UpdatedArguments
+    from .comparison import UpdatedArguments
 
     warn_of_unchangeable(given, spots, fun)
     call = UpdatedArguments(given, spots)
     returned = call.returned(result)
     if changed is None and returned is None:
         return Update()
-    found = call.compare() if changed is not None else Found({}, {}, None)
-    traced = found.traced
+    written = call.compare() if changed is not None else {}
     if is_staged:
-        call.check_staged(found)
+        call.check_staged(written)
     if changed is not None:
         call.check_ties(changed)
-    if not (traced or found.static or found.attributes or returned):
+    if not (written or returned):
         return Update()
-    positions = tuple(sorted(traced))
+    positions = tuple(sorted(written))
     plan = _core.update_plan(
         spec=given.untraced.spec,
         positions=positions,
-        static_positions=tuple(found.static),
-        statics=tuple(found.static.values()),
+        static_positions=(),
+        statics=(),
         writers=writer_of,
-        then=found.attributes,
+        then=None,
         returned=returned,
         roots=CALL,
     )
-    leaves = tuple(traced[position] for position in positions)
+    leaves = tuple(written[position] for position in positions)
     if is_staged:
         _core.carry_out(plan, _core.unflatten(given.untraced.spec, given.leaves), leaves)
     return Update(plan, leaves, positions)

@@ -18,7 +18,7 @@ from pydag.jaxinterop.messages.naming import Source
 from pydag.jaxinterop.messages.path_texts import LastStructure
 from pydag.jaxinterop.messages.roots import shortened
 from pydag.jaxinterop.notices.blame import blame_axes
-from pydag.jaxinterop.options import UpdateOptions, with_wrapper_options
+from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
 from pydag.jaxinterop.packed.outputs import Outputs, unpacked
 from pydag.jaxinterop.prefixes.arguments import argument_text
 from pydag.jaxinterop.prefixes.treatments import (
@@ -31,10 +31,9 @@ from pydag.jaxinterop.prefixes.treatments import (
 from pydag.jaxinterop.refs.table import RefTable
 from pydag.jaxinterop.static.option import is_array
 from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.jaxinterop.updates.choice import NOTHING, chosen_updates
+from pydag.jaxinterop.updates.choice import NOTHING
 
 from .vmap_leaves import MappedLeaves
-from .vmap_updates import MappedUpdates
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -131,7 +130,7 @@ def vmap(
     axis_size: int | None = None,
     spmd_axis_name: Hashable | tuple[Hashable, ...] | None = None,
     sum_match: bool = False,
-    **options: Unpack[UpdateOptions],
+    **options: Unpack[StaticOptions],
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
@@ -145,21 +144,16 @@ def vmap(
             over axis 0.
         out_axes: A tree prefix of the result.
         axis_name, axis_size, spmd_axis_name, sum_match: As in JAX.
-        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
-            into their objects is written into the caller's, as by `jit`, with the axes that it came
-            in with.
 
     Raises:
-        SharingError: When called: two places of one array in one argument are given two axes; or in
-            two arguments, and there are arguments to update.
-        ValueError: When called: what is updated and not mapped differs from slice to slice.
+        SharingError: When called: two places of one array in one argument are given two axes.
 
     >>> w = jnp.arange(3.0)
     >>> out = vmap(lambda p: {"c": p["a"] * p["b"], "d": p["a"]})({"a": w, "b": w})
     >>> out["c"].tolist()
     [0.0, 1.0, 4.0]
     """
-    how = Options.given(options, UpdateOptions)
+    how = Options.given(options, StaticOptions)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
@@ -202,7 +196,6 @@ def vmap(
         axis = in_axes[first] if isinstance(in_axes, tuple) and root == 0 else in_axes
         return None if axis is None else argument_text(accessor)
 
-    updated = chosen_updates(fun, options)
     over_one_axis = mapping(function_of_call, in_axes) if is_one_in else None
     last_axes = _LastAxes(in_axes, mapping_of, how.namespace)
 
@@ -212,16 +205,6 @@ def vmap(
         call = (Call.of if has_one_axis else Call.with_separate_arrays)(args, kwargs, how)
         call._untraced.check_not_lazy("mapped over", mapped_place)
         last.spec = call._untraced.spec
-        if updated != NOTHING:
-            axes = axes_of(call)
-            updates = MappedUpdates(fun, source, updated, outputs, call, axes._leaves)
-            over = jax.vmap(updates.function, (axes,), updates.out_axes, **jax_options)
-            try:
-                written: R = updates.finish(over(call), args, kwargs)
-            except ValueError as error:
-                blame_axes(error, source, call.with_paths(), axes._leaves)
-                raise
-            return written
         function, parted = over_one_axis, None
         if function is None or not has_one_axis:
             function = None
