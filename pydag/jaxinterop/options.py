@@ -68,7 +68,7 @@ OF_WRAPPERS = Options(
         ),
         "static": (
             "Not JAX's. Which leaves are static, not traced: a predicate, a class or several, a "
-            "pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`."
+            "pattern of the path, or a list of such, as in `pydag.dag_mask`."
         ),
         "update_argnums, update_argnames": (
             "Not JAX's. Arguments that `fun` may change: what it writes into their objects is "

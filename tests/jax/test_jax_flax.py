@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flax: linen's parameter dicts, and NNX modules that share what they hold."""
 
-import subprocess
-import sys
 from typing import Any
 
 import flax
@@ -183,60 +181,3 @@ def test_paths_read_well() -> None:
 
 
 # --- flax.serialization ---
-
-
-def test_bytes_of_a_run() -> None:
-    """`to_bytes` has each shared array once; what `from_bytes` restores is shared, and goes on."""
-    w = jnp.arange(2.0)
-    model = {"a": w, "b": w, "name": "net", "steps": 3}
-    tx = jaxinterop.optimizer(optax.adam(0.125))
-    gradient = jaxinterop.grad(lambda m: jnp.sum(m["a"] * m["b"]))(model)
-    _, state = tx.update(gradient, tx.init(model), model)
-    run = {"model": Dag(model), "optimizer": state}
-    data = flax.serialization.to_bytes(run)
-    like = {"model": jax.tree.map(jnp.zeros_like, run["model"]), "optimizer": tx.init(model)}
-    found = flax.serialization.from_bytes(like, data)
-    restored = found["model"].tree
-    assert restored["a"] is restored["b"]
-    assert (restored["a"].tolist(), restored["name"], restored["steps"]) == ([0.0, 1.0], "net", 3)
-    expected, _ = tx.update(gradient, state, model)
-    updates, _ = tx.update(gradient, found["optimizer"], model)
-    assert updates["a"] is updates["b"]
-    assert updates["a"].tolist() == expected["a"].tolist()
-
-
-def test_a_train_state_as_bytes() -> None:
-    """Flax's own `TrainState` of a Dag is restored with its ties."""
-    w = jnp.ones(2)
-    create: Any = TrainState.create
-    state = create(
-        apply_fn=None,
-        params=Dag({"a": w, "b": w}),
-        tx=jaxinterop.optimizer(optax.sgd(0.5, momentum=0.9)),
-    )
-    stepped = state.apply_gradients(grads=jax.tree.map(jnp.ones_like, state.params))
-    found = flax.serialization.from_bytes(state, flax.serialization.to_bytes(stepped))
-    assert found.params.tree["a"] is found.params.tree["b"]
-    assert (found.params.tree["a"].tolist(), int(found.step)) == ([0.5, 0.5], 1)
-    again = found.apply_gradients(grads=jax.tree.map(jnp.ones_like, found.params))
-    assert again.params.tree["a"].tolist() == pytest.approx([-0.45, -0.45])
-
-
-def test_bytes_of_another_structure() -> None:
-    """Both sides are named, and what keeps the structure."""
-    state = flax.serialization.to_state_dict(Dag({"a": jnp.ones(2), "c": jnp.ones(2)}))
-    with pytest.raises(ValueError, match=r"Dag alone has: .*'b'(.|\n)*alone has: .*'c'(.|\n)*save"):
-        flax.serialization.from_state_dict(Dag({"a": jnp.ones(2), "b": jnp.ones(2)}), state)
-
-
-def test_flax_is_loaded_after_pydag() -> None:
-    """Who imports flax later gets the same; pydag itself doesn't load it."""
-    code = (
-        "import sys, pydag, jax.numpy as jnp, pydag.jaxinterop as pj\n"
-        "assert 'flax' not in sys.modules\n"
-        "from flax import serialization\n"
-        "dag = pj.Dag({'a': jnp.ones(2)})\n"
-        "assert list(serialization.to_state_dict(dag)) == [\"['a']\"]\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

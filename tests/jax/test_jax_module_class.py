@@ -189,33 +189,6 @@ print(before, [x.shape for x in jax.tree.leaves(net)])
     assert out.stdout == "(1, 'Net') [(2,)]\n"
 
 
-def test_inference_mode_of_equinox() -> None:
-    """It sees no flag in a module of ours: told, with the cure, and not where there is no flag."""
-    eqx = pytest.importorskip("equinox")
-
-    class Part(jaxinterop.Module):
-        def __init__(self) -> None:
-            self.w, self.drop = jnp.ones(2), eqx.nn.Dropout(0.5)
-
-    class Whole(jaxinterop.Module):
-        def __init__(self) -> None:
-            self.one = self.other = Part()
-
-    with pytest.raises(
-        TypeError, match=r"model\.one\.drop\.inference(.*\n)*.*dag_rewrite\(\{Dropout"
-    ):
-        eqx.nn.inference_mode(Whole())
-    whole = pydag.dag_rewrite({eqx.nn.Dropout: eqx.nn.inference_mode}, Whole())
-    assert whole.one.drop.inference is True
-    assert whole.one is whole.other
-
-    class Plain(jaxinterop.Module):
-        def __init__(self) -> None:
-            self.w = jnp.ones(2)
-
-    assert eqx.nn.inference_mode([Plain(), eqx.nn.Dropout(0.5)])[1].inference is True
-
-
 def test_annotated_fields_without_init() -> None:
     """Annotations make no `__init__`: an error about arguments says which decorator does."""
 

@@ -36,7 +36,6 @@ SELECTIONS: dict[str, tuple[Any, str]] = {
     "pattern with a dot": (".width", "width"),
     "pattern with a star": ("*r*t*", "rate"),
     "list": (["rate", int], "width,rate"),
-    "prefix": ((pydag.dag_mask(Layer(), "rate"),), "rate"),
 }
 
 
@@ -119,11 +118,6 @@ def test_a_gradient_has_none_for_what_is_static() -> None:
     assert two[0]["width"] is None
     assert float(two[0]["x"]) == 2.0
     assert two[1].width is None
-    prefix = (pydag.dag_mask(Layer(), "width"), {"width": True, "x": False})
-    both = jaxinterop.grad(
-        lambda layer, other: f(layer, other, scale={"width": 4, "x": 2.0}), 1, static=prefix
-    )(Layer(), {"width": 3, "x": 1.0})
-    assert both["width"] is None
 
 
 def test_results_keep_it() -> None:
@@ -238,14 +232,11 @@ def test_a_selection_that_selects_nothing() -> None:
             jaxinterop.jit(kinds, static=where)(Layer())
 
 
-def test_a_prefix_that_does_not_fit_or_disagrees() -> None:
-    """Another structure is a `ValueError`; two answers for one object a `SharingError`."""
-    sizes = [1, 2]
-    f = jaxinterop.jit(lambda a, b: 0, static=(True, False))
-    with pytest.raises(pydag.SharingError, match="two answers"):
-        f(sizes, sizes)
-    with pytest.raises(ValueError, match="doesn't fit"):
-        jaxinterop.jit(lambda a: 0, static=({"a": True},))([1])
+@pytest.mark.parametrize("where", [True, (True, False), {"a": True}, [int, {"a": False}]])
+def test_a_tree_of_booleans(where: Any) -> None:
+    """It selects nothing static: the error says what does."""
+    with pytest.raises(TypeError, match="a pattern of the path, or a list of them, not a tree of"):
+        jaxinterop.jit(lambda a: 0, static=where)
 
 
 def test_an_array_that_is_selected() -> None:

@@ -35,18 +35,6 @@ def equinox_opens_by_fields() -> bool:
         return False
 
 
-def is_looking_for_inference_flags() -> bool:
-    """Whether JAX flattens something for `equinox.nn.inference_mode`, which looks for its flags."""
-    frame = sys._getframe(1)
-    for _ in range(4):
-        if frame.f_back is None:
-            return False
-        frame = frame.f_back
-        if frame.f_code.co_name == "_inferences":
-            return bool(frame.f_globals.get("__name__") == "equinox.nn._inference")
-    return False
-
-
 def is_equinox_module(cls: type) -> bool:
     """Whether a class is one of equinox's modules, whose instances are frozen."""
     module = getattr(sys.modules.get("equinox"), "Module", None)

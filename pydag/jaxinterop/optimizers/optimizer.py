@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.foreign import jax_private, optax_private
-from pydag.jaxinterop.foreign.flax_private import as_values, is_state, tell_flax
+from pydag.jaxinterop.foreign.flax_private import as_values, is_state
 from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
 from pydag.jaxinterop.notices.running import note_new
 from pydag.jaxinterop.options import with_wrapper_options
@@ -280,7 +280,6 @@ def optimizer(
         raise ImportError(
             "optimizer needs optax, which is not installed: pip install optax"
         ) from error
-    tell_flax()
     check_transformation(tx)
     made = _Optimizer(tx, wrt, Options(namespace, identity))
     result: Optimizer = optax.GradientTransformationExtraArgs(made.init, made.update)

@@ -9,7 +9,6 @@ import jax
 from jax import tree_util
 
 from pydag.jaxinterop.foreign import optax_private
-from pydag.jaxinterop.foreign.flax_private import from_state, serialized_by_flax, to_state
 from pydag.jaxinterop.packed.dag import Dag, rebuilt
 from pydag.jaxinterop.static.paths import opens_with_names
 from pydag.jaxinterop.static.untraced import Untraced
@@ -200,10 +199,5 @@ def _close(aux: Any, children: Iterable[Any]) -> OptimizerState:
     return OptimizerState(spec.unflatten(children), structure)
 
 
-serialized_by_flax(
-    OptimizerState,
-    lambda state: to_state(state.inner),
-    lambda state, found: state.like(from_state(state.inner, found, "optimizer")),
-)
 opens_with_names.set(OptimizerState, _open_with_names)
 tree_util.register_pytree_with_keys(OptimizerState, _open, _close, _open_without_keys)

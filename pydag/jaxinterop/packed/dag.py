@@ -8,12 +8,6 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 from jax import tree_util
 
 from pydag._core import PyDagSpec, spec_key
-from pydag.jaxinterop.foreign.flax_private import (
-    from_state,
-    serialized_by_flax,
-    tell_flax,
-    to_state,
-)
 from pydag.jaxinterop.messages.roots import Roots, place_text
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.static.leaves import is_traced
@@ -53,7 +47,7 @@ class Dag(Generic[T]):
     Args:
         tree: The DAG.
         static: Not JAX's. Which leaves are part of the structure: a predicate, a class or several,
-            a pattern of the path, a prefix of booleans, or a list of such, as in `pydag.dag_mask`.
+            a pattern of the path, or a list of such, as in `pydag.dag_mask`.
 
     Raises:
         CycleError: An object contains itself.
@@ -85,7 +79,6 @@ class Dag(Generic[T]):
     ) -> None:
         options = Options.of(namespace, identity, static)
         options.check_static(tree)
-        tell_flax()
         spec = structure_of(tree, options)
         self._untraced, self._leaves = Untraced(spec_key(spec), (), (), options), ()
         self._built = tree, None
@@ -316,32 +309,8 @@ def _open_with_names(dag: Dag) -> tuple[Sequence[Leaf], Untraced, Sequence[str]]
     return leaves, untraced, names_of(untraced, "tree")
 
 
-def _to_state(dag: Dag) -> dict[str, Any]:
-    """For flax: the leaves by their paths."""
-    untraced, leaves = dag._take_apart()
-    return dict(zip(paths_of(untraced), map(to_state, leaves), strict=True))
-
-
-def _from_state(dag: Dag, state: dict[str, Any]) -> Dag:
-    """For flax: a Dag of this structure with other leaves."""
-    untraced, leaves = dag._take_apart()
-    paths = paths_of(untraced)
-    if set(state) != set(paths):
-        missing, more = sorted(set(paths) - set(state)), sorted(set(state) - set(paths))
-        raise ValueError(
-            "the state is of another structure than the Dag that it is restored into\n"
-            f"  the Dag alone has: {bounded_repr(missing)}\n"
-            f"  the state alone has: {bounded_repr(more)}\n"
-            "  Restore into a Dag structured as the one that was saved. pydag.jaxinterop.save and "
-            "load keep structure and sharing, too."
-        )
-    pairs = zip(leaves, paths, strict=True)
-    return rebuilt(untraced, [from_state(leaf, state[path], path) for leaf, path in pairs])
-
-
 masks[Dag] = _mask
 opens_with_names.set(Dag, _open_with_names)
-serialized_by_flax(Dag, _to_state, _from_state)
 tree_util.register_pytree_with_keys(Dag, _dag_with_keys, rebuilt, _open)
 tree_util.register_pytree_with_keys(
     Outcome,

@@ -7,17 +7,12 @@ from typing import Any, TypeVar
 from jax import tree_util
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
-from pydag.jaxinterop.foreign.equinox_private import is_looking_for_inference_flags
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.derivatives import opens_as_pydag
 from pydag.jaxinterop.packed.seen import see, seen, seen_in_derivative
 from pydag.jaxinterop.static.paths import leaf_keys_of
 from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
 from pydag.registry.fields import module_listeners
-from pydag.registry.names import class_name
-from pydag.registry.weak_table import WeakTable
-from pydag.structure.listing import Listing
 from pydag.typing import Identity, Leaf, Where
 
 from .jax_registry import asked_pydag, entry_of
@@ -59,33 +54,6 @@ def register(
     return cls
 
 
-_flags: WeakTable[str] = WeakTable()  # by the structure
-
-
-def _flag_in(spec: PyDagSpec) -> str:
-    """The error about a flag of equinox's that JAX isn't shown; empty where there is none."""
-    known = _flags.get(spec, None)
-    if known is None:
-        known = _find_flag(spec)
-        _flags.set(spec, known)
-    return known
-
-
-def _find_flag(spec: PyDagSpec) -> str:
-    listing = Listing.of(spec)
-    name = "a module" if spec.type is None else class_name(spec.type)
-    for position in listing.leaves:
-        if listing.records[position].attribute == "inference":
-            holder = listing.records[listing.parents[position]].type
-            return (
-                f"equinox.nn.inference_mode sees no flags in {name}, whose "
-                f"configuration JAX isn't shown: {listing.path_text(position, 'model')} would stay "
-                f"as it is\n  Set them by pydag, which keeps ties: pydag.dag_rewrite("
-                f"{{{holder.__name__}: equinox.nn.inference_mode}}, model)"
-            )
-    return ""
-
-
 class _How:
     """How JAX sees the instances of a class, and whether pydag told JAX so of its own accord."""
 
@@ -95,12 +63,6 @@ class _How:
 
 def _tell_jax(cls: type, how: _How) -> None:
     def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
-        leaves, untraced = found_in(node)
-        if (text := _flag_in(untraced.spec)) and is_looking_for_inference_flags():
-            raise TypeError(text)
-        return leaves, untraced
-
-    def found_in(node: Any) -> tuple[Sequence[Leaf], Untraced]:
         if (known := seen_in_derivative(node) or seen(node)) is not None:
             return known.leaves, known.untraced
         untraced, leaves = take_apart(node, how.options, cls.__name__)

@@ -37,8 +37,15 @@ class StaticOption:
     __slots__ = ("_key", "_known", "asks", "where")
 
     def __init__(self, where: Where) -> None:
+        if any(map(is_prefix, _items(where))):
+            raise TypeError(
+                "static= takes a class, a predicate, a pattern of the path, or a list of them, not "
+                f"a tree of booleans: {bounded_repr(where)}\n"
+                "  Name a whole argument by static_argnums, and a part of one by its path, as in "
+                "static='layers[0]*'."
+            )
         self.where = where
-        self.asks = _has(where, lambda item: callable(item) and not isinstance(item, type))
+        self.asks = any(callable(item) and not isinstance(item, type) for item in _items(where))
         self._key = _key(where)
         # Without predicates the structure and the classes of the leaves decide.
         self._known: dict[Any, tuple[tuple[type, ...], list[int]]] = {}
@@ -68,8 +75,7 @@ class StaticOption:
             must_match: Whether it is an error if a pattern matches no path, or nothing is selected.
 
         Raises:
-            ValueError: Nothing is selected, and something must be; a prefix doesn't fit.
-            SharingError: A prefix gives one object two answers.
+            ValueError: Nothing is selected, and something must be.
         """
         key = spec, shape, must_match
         classes, known = self._known.get(key, ((), None))
@@ -85,9 +91,9 @@ class StaticOption:
     def _search(
         self, leaves: Sequence[Leaf], spec: PyDagSpec, shape: Shape, must_match: bool
     ) -> list[int]:
-        where = _for_call(_without(self.where, lambda _: False), shape, spec.namespace)
+        where = _without(self.where, lambda _: False)
         found = _chosen(where, leaves, spec, shape, must_match)
-        if must_match and not found and not is_prefix(self.where, spec.namespace):
+        if must_match and not found:
             raise ValueError(
                 f"static= selects nothing: there are {len(leaves)} leaves, and none is meant\n"
                 "  Leave it out, or select what there is: a predicate is asked about each leaf; a "
@@ -99,10 +105,7 @@ class StaticOption:
         """Which leaves of a result are selected. Arrays are not: they were computed."""
         if all(map(is_array, leaves)):
             return []
-        where = [item for item in _items(self.where) if not is_prefix(item, spec.namespace)]
-        if not where:
-            return []
-        found = _chosen(_without(where, is_array), leaves, spec, shape, False)
+        found = _chosen(_without(self.where, is_array), leaves, spec, shape, False)
         return [i for i in found if not is_array(leaves[i])]
 
 
@@ -115,13 +118,10 @@ def _chosen(
 
 
 def _items(where: Where) -> list[Where]:
-    return where if type(where) is list and not is_prefix(where) else [where]
-
-
-def _has(where: Where, test: Callable[[Any], bool]) -> bool:
-    if type(where) is list and not is_prefix(where):
-        return any(_has(item, test) for item in where)
-    return test(where)
+    """The classes, predicates and patterns of a selection, however deep its lists."""
+    if type(where) is not list or is_prefix(where):
+        return [where]
+    return [item for inner in where for item in _items(inner)]
 
 
 def _key(where: Where) -> Hashable:
@@ -148,14 +148,3 @@ def _without(where: Where, skips: Callable[[Leaf], bool]) -> Where:
     if not callable(where) or isinstance(where, type):
         return where
     return lambda leaf: not (type(leaf) is Static or skips(leaf)) and where(leaf)
-
-
-def _for_call(where: Where, shape: Shape, namespace: str) -> Where:
-    """The selection, with prefixes of the positional arguments as prefixes of the call."""
-    if shape != "call" or isinstance(where, bool):
-        return where
-    if is_prefix(where, namespace):
-        return (tuple(where) if isinstance(where, list) else where, False)
-    if type(where) is list:
-        return [_for_call(item, shape, namespace) for item in where]
-    return where
