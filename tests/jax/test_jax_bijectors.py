@@ -61,11 +61,11 @@ X = jnp.array([0.0, 1.0])
 
 
 def test_methods_are_traced() -> None:
-    """A bound method is compiled, mapped and differentiated by as in JAX, ties kept."""
+    """A method is compiled, mapped and differentiated by as in JAX, ties kept."""
     chain = tied()
     y, log_det = pj.jit(lambda chain, x: chain.forward_and_log_det(x))(chain, X)
     assert (y.tolist(), log_det.tolist()) == ([3.0, 7.0], pytest.approx([2 * 0.6931472] * 2))
-    y, _ = pj.jit(chain.forward_and_log_det)(X)
+    y, _ = pj.jit(Chain.forward_and_log_det)(chain, X)
     assert y.tolist() == [3.0, 7.0]
     y, _ = pj.vmap(lambda c, x: c.forward_and_log_det(x), in_axes=(None, 0))(chain, X)
     assert y.tolist() == [3.0, 7.0]

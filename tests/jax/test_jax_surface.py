@@ -165,10 +165,11 @@ class Nameless(eqx.Module):
 
 @pytest.mark.parametrize("name", OURS)
 def test_callables_without_a_name(name: str) -> None:
-    """Callables of every class are wrapped."""
+    """Callables of every class are wrapped, but that `jit` takes no model."""
     net = jax.tree.map(lambda x: x, Nameless())
-    wrapped = OURS[name](pj, net)
-    assert (wrapped.__name__, wrapped.__wrapped__) == ("Nameless", net)
+    if name != "jit":
+        wrapped = OURS[name](pj, net)
+        assert (wrapped.__name__, wrapped.__wrapped__) == ("Nameless", net)
     partial: Any = functools.partial(described, y="y")
     assert OURS[name](pj, partial).__name__ == "described"
 

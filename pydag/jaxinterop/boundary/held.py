@@ -44,12 +44,21 @@ def holds_data(fun: Any, namespace: str) -> bool:
     Raises:
         TypeError: It can't be called.
     """
+    check_function(fun)
+    return _held_by(fun, namespace) is not None
+
+
+def check_function(fun: Any) -> None:
+    """Checks that what a wrapper is given can be called.
+
+    Raises:
+        TypeError: It can't.
+    """
     if not callable(fun):
         raise TypeError(
             f"a function is transformed, and this can't be called: {short_repr(fun)}\n"
             "  Pass the function itself, not what it returned."
         )
-    return _held_by(fun, namespace) is not None
 
 
 def check_holds_nothing(fun: Any, namespace: str) -> None:
@@ -63,8 +72,8 @@ def check_holds_nothing(fun: Any, namespace: str) -> None:
     if holds_data(fun, namespace):
         cls, name = _held_by(fun, namespace) or (type(fun), "")
         raise TypeError(
-            f"jit is given {short_repr(fun)}, which holds an object of {cls.__qualname__}: to JAX "
-            "that is a constant, and a change of it is not noticed\n"
+            f"jit is given {name_of(fun)}, which holds an object of {cls.__qualname__}: to JAX that "
+            "is a constant, and a change of it is not noticed\n"
             f"  Pass the object as an argument: pydag.jaxinterop.jit({name})(model, ...)."
         )
 

@@ -8,6 +8,7 @@ import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
+from pydag.jaxinterop.boundary.held import check_function
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.notices.blame import blame_gradient, differentiable
@@ -117,6 +118,7 @@ def value_and_grad(
     >>> float(gradient["a"]), gradient["a"] is gradient["b"]
     (6.0, True)
     """
+    check_function(fun)
     how, wrt = Options.given(options, GradOptions), options.get("wrt")
     by, source = Argnums.of(argnums), Source(fun)
     jax_options: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}

@@ -8,6 +8,7 @@ import jax
 
 from pydag.jaxinterop.boundary.argnums import Argnums
 from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
+from pydag.jaxinterop.boundary.held import check_function
 from pydag.jaxinterop.messages.attributes import wraps
 from pydag.jaxinterop.messages.naming import Source, named
 from pydag.jaxinterop.notices.blame import blame_gradient, differentiable
@@ -38,6 +39,7 @@ def _jacobian(
         kind: What the dtypes are that can be differentiated by.
         order: How often it differentiates.
     """
+    check_function(fun)
     how, wrt = Options.given(options, JacobianOptions), options.get("wrt")
     by, source = Argnums.of(argnums), Source(fun)
     transformation(fun, **jax_options)  # checks what can be checked without arguments

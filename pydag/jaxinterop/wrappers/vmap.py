@@ -11,6 +11,7 @@ import optree
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
+from pydag.jaxinterop.boundary.held import check_function
 from pydag.jaxinterop.boundary.parted import parted_call, per_leaf_of_groups
 from pydag.jaxinterop.function_cache import cached_for_function
 from pydag.jaxinterop.messages.attributes import wraps
@@ -153,6 +154,7 @@ def vmap(
     >>> out["c"].tolist()
     [0.0, 1.0, 4.0]
     """
+    check_function(fun)
     how = Options.given(options, StaticOptions)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
