@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
-from pydag._boundary.content.leaves import is_traced
+from pydag._boundary.content.leaves import is_number, is_traced
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL, LeavesByPath
 from pydag._boundary.foreign import jax_private
@@ -117,6 +117,8 @@ def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
 
 
 def _have_one_type(one: Leaf, other: Leaf) -> bool:
+    if is_number(one) and is_number(other):  # `jax.tree.map` changes those of modules, too
+        return True
     if is_traced(one) and is_traced(other):
         if jax_private.is_ref(one) or jax_private.is_ref(other):
             return jax_private.is_ref(one) and jax_private.is_ref(other)
