@@ -13,6 +13,10 @@ from .files.load import load as load
 from .files.save import save as save
 from .notices.lost_tie import LostTieWarning as LostTieWarning
 from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
+from .notices.shared_selection import SharedSelectionWarning as SharedSelectionWarning
+from .optimizers.apply_updates import apply_updates as apply_updates
+from .optimizers.masks import mask as mask
+from .optimizers.optimizer import optimizer as optimizer
 from .packed.dag import Dag as Dag
 from .registries.module import Module as Module
 from .registries.register import register as register

@@ -23,10 +23,10 @@ from pydag._boundary.foreign import jax_private
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
-_JAX = f"{Path(jax.__file__).parent}{os.sep}"
-jax_private.hide_frames_of(_PACKAGE)
-jax_private.hide_in_tracebacks(_PACKAGE)
+PACKAGE_FOLDER = f"{Path(__file__).parents[2]}{os.sep}"
+JAX_FOLDER = f"{Path(jax.__file__).parent}{os.sep}"
+jax_private.hide_frames_of(PACKAGE_FOLDER)
+jax_private.hide_in_tracebacks(PACKAGE_FOLDER)
 
 
 def name_of(fun: Callable[..., Any]) -> str:
@@ -75,7 +75,9 @@ class Source:
 def warn_at_call(text: str, category: type[Warning]) -> None:
     """Warns at the innermost line of the user's."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, _JAX)):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(
+        (PACKAGE_FOLDER, JAX_FOLDER)
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
 

@@ -19,6 +19,7 @@ from pydag._boundary.content.leaves import is_differentiable
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.state import state_leaves
 from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.shared_selection import warn_of_shared_selection
 from pydag._boundary.notices.source import Source
 from pydag._boundary.packed.packed import pack, unpack
 from pydag._boundary.treatments.arguments import Args, Chosen, Kwargs, numbers_of
@@ -84,6 +85,15 @@ class Differentiated:
                 for i, (leaf, flag) in enumerate(zip(leaves, flags, strict=True))
                 if flag and (is_differentiable(leaf, allow_int) or jax_private.is_ref(leaf))
             ]
+            where = content.traced_positions()
+            warn_of_shared_selection(
+                wrt,
+                [where[i] for i in found],
+                content.spec,
+                content.all_leaves(leaves),
+                self._roots,
+                depth=1,
+            )
         if not found and content.spec.num_leaves:
             kinds = sorted({str(getattr(x, "dtype", type(x).__name__)) for x in leaves})
             selects = (

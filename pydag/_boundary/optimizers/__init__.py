@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optax's optimizers for DAGs."""

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mask`: masks and labels that are trees like the model, for transformations of optax's."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+import pydag._core as _core
+from pydag.ops.select import dag_mask
+from pydag.typing import Dag, Where
+
+from .nested import is_variable_class
+
+
+def mask(tree: Dag, where: Where | None = None, *, namespace: str = "") -> Callable[[Any], Any]:
+    """A function for optax that makes a mask, or labels, of what an `optimizer` shows to optax.
+
+    Args:
+        tree: A tree like the model, or a prefix of it, with an answer for each leaf: a flag, a
+            label. Of a shared array counts what stands at the first of its paths.
+        where: Given, `tree` is the model, and the mask is that of `pydag.dag_mask(tree, where)`.
+        namespace: As in `pydag.dag_flatten`.
+
+    >>> import optax
+    >>> model = {"weight": jnp.ones(2), "scale": jnp.ones(())}
+    >>> decayed = optax.add_decayed_weights(0.1, mask(model, "*weight*"))
+    >>> zeros = {"weight": jnp.zeros(2), "scale": jnp.zeros(())}
+    >>> tx = optimizer(decayed)
+    >>> tx.update(zeros, tx.init(model), model)[0]["scale"].item()
+    0.0
+    """
+    answers = tree if where is None else dag_mask(tree, where, namespace=namespace)
+    return functools.partial(_answers, answers, namespace, "mask")
+
+
+def _answers(node: Any, namespace: str, path: str, nested: Any) -> Any:
+    """What a tree says at each place of a nested dict.
+
+    Raises:
+        ValueError: It has nothing there.
+    """
+    while is_variable_class(type(node)):
+        [node], _, _ = _core.open_one_level(node, namespace=namespace)
+    if type(nested) is not dict:
+        return node
+    if _core.is_leaf(node, namespace=namespace):
+        return jax.tree.map(lambda _: node, nested)
+    children, entries, _ = _core.open_one_level(node, namespace=namespace)
+    found = dict(zip(map(str, entries), children, strict=True))
+    found |= dict(zip(map(repr, entries), children, strict=True))
+    found |= dict(zip(entries, children, strict=True))
+    for key in nested:
+        if key not in found:
+            raise ValueError(
+                f"{path} is a tree for another model: it has {list(entries)}, and not {key!r}\n"
+                "  Make it of the model: pydag.dag_map or pydag.dag_mask."
+            )
+    return {
+        key: _answers(found[key], namespace, f"{path}[{key!r}]", below)
+        for key, below in nested.items()
+    }

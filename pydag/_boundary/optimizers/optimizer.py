@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optax's transformations for DAGs: `optimizer`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from pydag._boundary.content.content import Content, take_apart
+from pydag._boundary.content.derivative import derivative
+from pydag._boundary.content.leaves import is_differentiable, static_positions
+from pydag._boundary.content.options import Options
+from pydag._boundary.content.state import state_leaves
+from pydag._boundary.foreign import jax_private
+from pydag._boundary.notices.shared_selection import warn_of_shared_selection
+from pydag._boundary.packed.dag import Dag as PackedDag
+from pydag.ops.select import select, where_there
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, Identity, Leaf, Where
+
+from .arguments import View
+from .errors import about_models, check_gradients, matched, other_model
+from .nested import Trained, tree_of
+from .state import OptimizerState, with_own_arrays
+
+
+class _Optimizer:
+    """A transformation of optax's for models.
+
+    Args:
+        given: The transformation as the user made it.
+    """
+
+    def __init__(self, given: Any, wrt: Where | None, options: Options) -> None:
+        import optax
+
+        self._given, self._wrt, self._options = given, wrt, options
+        if not isinstance(given, optax.GradientTransformation):  # `MultiSteps`
+            given = optax.GradientTransformationExtraArgs(given.init, given.update)
+        self._tx = optax.with_extra_args_support(given)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Optimizer, (self._given, self._wrt, self._options)
+
+    def init(self, params: Dag) -> OptimizerState:
+        """The state for a model."""
+        if type(params).__module__.partition(".")[0] == "optax":
+            raise TypeError(
+                f"the optimizer takes a model, got {type(params).__name__} of optax's\n  "
+                "optax.lookahead and its pairs of models don't work with models of pydag's. For "
+                "optax.tree_map_params, give it what you gave to pydag.jaxinterop.optimizer, and "
+                "state.inner, which is optax's own state."
+            )
+        leaves, content = take_apart(tree_of(params, keeps_variables=True), self._options, "params")
+        everything = content.all_leaves(leaves)
+        picked = self._picked(content, leaves)
+        trained = Trained(self._options.flatten(tree_of(params))[1], picked)
+        values = _contents(trained.pick(everything))
+        with about_models():
+            inner = self._tx.init(trained.nested(values))
+        return OptimizerState(with_own_arrays(inner, values), trained)
+
+    def _picked(self, content: Content, leaves: Sequence[Leaf]) -> tuple[int, ...]:
+        """The positions of the leaves that are trained.
+
+        Args:
+            leaves: The traced ones.
+        """
+        spec, positions, wrt = content.spec, content.traced_positions(), self._wrt
+        traced = dict(zip(positions, leaves, strict=True))
+        if wrt is None:
+            state = state_leaves(spec)
+            return tuple(i for i, x in traced.items() if is_differentiable(x) and i not in state)
+        asked = [traced.get(i) for i in range(spec.num_leaves)]
+        must_match = bool(leaves)
+        flags = select(
+            where_there(wrt), spec, asked, self._options.namespace, must_match=must_match
+        )
+        found = tuple(i for i, x in traced.items() if flags[i] and _can_be_trained(x))
+        if leaves and not found:
+            raise TypeError(
+                "there is nothing to train: wrt= selects no array or number that has a derivative"
+            )
+        warn_of_shared_selection(wrt, found, spec, asked, "params")
+        return found
+
+    def update(
+        self, updates: Dag, state: OptimizerState, params: Dag | None = None, **extra: Any
+    ) -> tuple[Dag, OptimizerState]:
+        """The updates of a model, given its gradient, and the next state."""
+        if not isinstance(state, OptimizerState):
+            raise TypeError(
+                "update(gradient, state, model) takes a state that init of a pydag.jaxinterop."
+                f"optimizer made, got {short_repr(state)}\n  Write state = opt.init(model). Where "
+                "it is a state of optax's for the same dicts: state.inner = ..."
+            )
+        trained, given = state.trained, matched(state.trained, updates)
+        gradients = trained.pick(given)
+        check_gradients(trained, gradients)
+        if params is None:
+            values, seen = list[Leaf](), None
+            positions = static_positions(given, trained.spec, "updates")
+            content = Content(trained.spec, positions, tuple(given[i] for i in positions))
+        else:
+            leaves, content = take_apart(tree_of(params), self._options, "params")
+            if content.spec != trained.spec:
+                raise other_model(trained.spec, content.spec)
+            everything = content.all_leaves(leaves)
+            values = _contents(trained.pick(everything))
+            seen, view = trained.nested(values), View(trained, everything)
+            extra = {name: view.seen(value) for name, value in extra.items()}
+        with about_models():
+            found, inner = self._tx.update(trained.nested(gradients), state.inner, seen, **extra)
+        new = trained.values(found)
+        changes = derivative(content, dict(zip(trained.positions, new, strict=True)))
+        if isinstance(updates if params is None else params, PackedDag):
+            changes = PackedDag(changes, namespace=self._options.namespace)
+        inner = with_own_arrays(inner, [*gradients, *values, *new])
+        return changes, OptimizerState(inner, trained)
+
+
+def _can_be_trained(leaf: Leaf) -> bool:
+    if jax_private.is_ref(leaf):
+        return bool(jnp.issubdtype(leaf.dtype, np.inexact))
+    return is_differentiable(leaf)
+
+
+def _contents(leaves: Sequence[Leaf]) -> list[Leaf]:
+    """The leaves, with the contents of refs."""
+    return [leaf[...] if jax_private.is_ref(leaf) else leaf for leaf in leaves]
+
+
+def optimizer(
+    tx: Any, wrt: Where | None = None, *, namespace: str = "", identity: Identity = "all"
+) -> Any:
+    """An optax transformation whose `init` and `update` take and return models, DAGs of all kinds.
+
+    A shared array is one parameter: it has one moment, one decay, one share of a norm. What has no
+    derivative, such as integers and random keys, and what `wrt` doesn't select has no moment, and
+    its update is None.
+
+    optax sees a nested dict of the arrays that are trained, such as `{"layers": {0: {"weight":
+    ...}}}`: attribute names, keys and indices, each array once, at the first of its paths. Masks
+    and functions that make masks or labels get this dict. `mask` makes such a function of a tree
+    like the model, or of a selection.
+
+    Args:
+        tx: Any transformation of optax's that works on a dict of arrays.
+        wrt: Which leaves are trained, as in `pydag.dag_mask`. By default all that have a
+            derivative, but for what NNX holds in Variables that are no `nnx.Param`.
+        namespace, identity: As in `pydag.dag_flatten`.
+
+    Returns:
+        An `optax.GradientTransformationExtraArgs`. Its state has the attributes and items of the
+        state of `tx`, and knows which arrays of the model it is for.
+
+    Raises:
+        ValueError: In `init`: no path matches a pattern of `wrt`. In `update`: the gradient or the
+            model is structured in another way, or the gradient is None where the optimizer trains.
+        SharingError: In `update`: the gradient or the model is shared in another way.
+        TypeError: In `init`: `wrt` selects nothing to train; or `tx` wants more than a dict.
+
+    >>> import optax
+    >>> w = jnp.ones(2)
+    >>> model = {"encoder": w, "decoder": w, "steps": 3}
+    >>> momentum = optimizer(optax.sgd(0.25, momentum=0.9))
+    >>> state = momentum.init(model)
+    >>> state[0].trace["decoder"].tolist(), len(jax.tree.leaves(state))
+    ([0.0, 0.0], 1)
+    """
+    try:
+        import optax
+    except ImportError as error:
+        raise ImportError(
+            "optimizer needs optax, which is not installed: pip install optax"
+        ) from error
+    if not (callable(getattr(tx, "init", None)) and callable(getattr(tx, "update", None))):
+        raise TypeError(
+            "optimizer takes a transformation of optax's, such as optax.adam(1e-3), got "
+            f"{short_repr(tx)}"
+        )
+    made = _Optimizer(tx, wrt, Options(namespace, identity))
+    return optax.GradientTransformationExtraArgs(made.init, made.update)
