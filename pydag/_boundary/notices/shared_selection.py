@@ -57,8 +57,8 @@ def warn_of_shared_selection(
         return
     texts, first = path_texts(places.spec, roots), min(chosen)
     warn_at_call(
-        f"what the selection selects is at other places, too: {texts[found[True][first]]} and "
-        f"{texts[found[False][first]]} are one object\n  An object is selected at all of its "
-        "places. If the two only start equal, make one of them a copy: pj.tree.copy(...).",
+        f"wrt selects {texts[found[True][first]]}, and with it {texts[found[False][first]]}, which "
+        "is the same object; and so on for all that it selects\n  If the two only start equal, "
+        "make one of them a copy: pj.tree.copy(...).",
         SharedSelectionWarning,
     )

@@ -5,12 +5,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pydag._core as _core
-from pydag._boundary.content.leaves import is_differentiable
 from pydag._boundary.notices.plain_trace import plain_trace
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.structure.text import short_repr
-from pydag.typing import Dag, Leaf
+from pydag.typing import Leaf
 
 from .nested import Trained
 
@@ -20,32 +18,29 @@ _UNTIED = (
 )
 
 
-def matched(trained: Trained, updates: Dag) -> list[Leaf]:
-    """What the gradient has for each leaf of the model."""
-    try:
-        return trained.match(updates, "updates")
-    except SharingError as error:
-        raise SharingError(
+def other_gradient(error: ValueError) -> ValueError:
+    """The error about a gradient that isn't structured as the model is."""
+    if isinstance(error, SharingError):
+        return SharingError(
             f"the gradient is shared in another way than the model\n{error}\n  "
             f"{plain_trace() or _UNTIED}"
-        ) from None
-    except ValueError as error:
-        error.add_note(
-            "The optimizer's state is for a model of another structure than this gradient. Make a "
-            "state for the model: state = opt.init(model)."
         )
-        raise
+    error.add_note(
+        "The optimizer's state is for a model of another structure than this gradient. For a new "
+        "model make a state: state = opt.init(model)."
+    )
+    return error
 
 
-def check_gradients(trained: Trained, gradients: Sequence[Leaf]) -> None:
-    """Checks that there is a gradient of all that is trained."""
-    for path, gradient in zip(trained.paths("updates"), gradients, strict=True):
-        if gradient is None or not is_differentiable(gradient):
-            raise ValueError(
-                f"the gradient is {short_repr(gradient)} at {path}, which the optimizer trains\n"
-                "  Give both the same selection, grad(loss, wrt=where) and optimizer(tx, "
-                "wrt=where); or let a gradient of zeros stand there."
-            )
+def no_gradient(trained: Trained, gradients: Sequence[Leaf]) -> ValueError:
+    """The error about something that is trained and has no gradient."""
+    pairs = zip(trained.paths("updates"), gradients, strict=True)
+    path = next(path for path, gradient in pairs if gradient is None)
+    return ValueError(
+        f"the gradient is None at {path}, which the optimizer trains\n  Give both the same "
+        "selection, grad(loss, wrt=where) and optimizer(tx, wrt=where); or let a gradient of zeros "
+        "stand there."
+    )
 
 
 def other_model(known: PyDagSpec, given: PyDagSpec) -> ValueError:

@@ -65,6 +65,8 @@ class Trained:
         for way in ways:
             for depth, key in enumerate(way):
                 keys.setdefault(way[:depth], {})[key] = key
+        if len(set(ways)) < len(ways):
+            raise TypeError("two arrays of the model have one path: its class names children alike")
         names = {above: _sortable(list(below)) for above, below in keys.items()}
         return [tuple(names[way[:i]][key] for i, key in enumerate(way)) for way in ways]
 

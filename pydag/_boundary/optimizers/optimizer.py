@@ -20,7 +20,7 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .arguments import View
-from .errors import about_models, check_gradients, matched, other_model
+from .errors import about_models, no_gradient, other_gradient, other_model
 from .nested import Trained, tree_of
 from .state import OptimizerState, with_own_arrays
 
@@ -95,21 +95,28 @@ class _Optimizer:
                 f"optimizer made, got {short_repr(state)}\n  Write state = opt.init(model). Where "
                 "it is a state of optax's for the same dicts: state.inner = ..."
             )
-        trained, given = state.trained, matched(state.trained, updates)
-        gradients = trained.pick(given)
-        check_gradients(trained, gradients)
-        if params is None:
-            values, seen = list[Leaf](), None
-            positions = static_positions(given, trained.spec, "updates")
-            content = Content(trained.spec, positions, tuple(given[i] for i in positions))
-        else:
+        trained, everything, values = state.trained, None, list[Leaf]()
+        if params is not None:
             leaves, content = take_apart(tree_of(params), self._options, "params")
             if content.spec != trained.spec:
                 raise other_model(trained.spec, content.spec)
             everything = content.all_leaves(leaves)
             values = _contents(trained.pick(everything))
-            seen, view = trained.nested(values), View(trained, everything)
-            extra = {name: view.seen(value) for name, value in extra.items()}
+        try:
+            given = trained.match(updates, "updates")
+        except ValueError as error:
+            raise other_gradient(error) from None
+        gradients = trained.pick(given)
+        if any(gradient is None for gradient in gradients):
+            raise no_gradient(trained, gradients)
+        if everything is None:
+            positions, seen = static_positions(given, trained.spec, "updates"), None
+            content = Content(trained.spec, positions, tuple(given[i] for i in positions))
+        else:
+            seen = trained.nested(values)
+            if extra:
+                view = View(trained, everything)
+                extra = {name: view.seen(value) for name, value in extra.items()}
         with about_models():
             found, inner = self._tx.update(trained.nested(gradients), state.inner, seen, **extra)
         new = trained.values(found)
