@@ -72,12 +72,13 @@ class _Optimizer:
         if wrt is None:
             state = state_leaves(spec)
             return tuple(i for i, x in traced.items() if is_differentiable(x) and i not in state)
-        asked = [traced.get(i) for i in range(spec.num_leaves)]
+        able = {i: x for i, x in traced.items() if _can_be_trained(x)}
+        asked = [able.get(i) for i in range(spec.num_leaves)]
         must_match = bool(leaves)
         flags = select(
             where_there(wrt), spec, asked, self._options.namespace, must_match=must_match
         )
-        found = tuple(i for i, x in traced.items() if flags[i] and _can_be_trained(x))
+        found = tuple(i for i in able if flags[i])
         if leaves and not found:
             raise TypeError(
                 "there is nothing to train: wrt= selects no array or number that has a derivative"
