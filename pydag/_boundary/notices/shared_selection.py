@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from pydag._boundary.content.paths import Roots, path_texts
 from pydag._core import PyDagSpec
-from pydag.ops.select import is_prefix, select
+from pydag.ops.select import is_prefix, select, where_there
 from pydag.structure.apart import apart
 from pydag.structure.listing import Listing
 from pydag.typing import Leaf, Where
@@ -48,8 +48,8 @@ def warn_of_shared_selection(
         return
     numbers = itertools.count(1)
     places = apart(listing, spec, 0, lambda _, __, below: [next(numbers) for _ in below])
-    each = [leaves[i] for i in places.leaves]
-    flags = select(where, places.spec, each, spec.namespace, depth=depth)
+    each = [leaves[i] if i in chosen else None for i in places.leaves]
+    flags = select(where_there(where), places.spec, each, spec.namespace, depth=depth)
     found: dict[bool, dict[int, int]] = {True: {}, False: {}}
     for place, (leaf, flag) in enumerate(zip(places.leaves, flags, strict=True)):
         found[flag].setdefault(leaf, place)
