@@ -4,6 +4,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
+
 import pydag._core as _core
 from pydag._boundary.content.leaves import is_number, is_traced
 from pydag._boundary.content.paths import CALL, MISSING
@@ -38,19 +40,24 @@ def warn_of_lost_updates(
     if not changes:
         return
     options = given.options
-    out = (result, pick(given.tree, updated) if updated else ())
-    nodes = nodes_of(out, options)
+    nodes = nodes_of(result, options)
     classes = {type(node) for node in nodes.values() if is_registered(node, options.namespace)}
-    leaves = {id(leaf) for leaf in _core.leaves(out, namespace=options.namespace)}
+    leaves = {id(leaf) for leaf in _core.leaves(result, namespace=options.namespace)}
+    if updated:
+        own = pick(given.tree, updated)
+        nodes |= nodes_of(own, options)
+        leaves |= {id(leaf) for leaf in _core.leaves(own, namespace=options.namespace)}
     lost = [c for c in changes if _is_lost(c, nodes, classes, leaves, options.namespace)]
     if not lost:
         return
     shown = ", ".join(change.text for change in lost[:4])
     shown += f" and {len(lost) - 4} more" if len(lost) > 4 else ""
     source.warn(
-        f"{source.text} changed {shown}, and the change is lost: it is not in the result\n"
+        f"{source.text} changed {shown}, and the change is lost: the changed object is not in its "
+        "result\n"
         "  A function that is transformed gets objects of its own, and the caller's stay as they "
-        f"are.\n  {_cure(lost, given, has_option)}",
+        f"are. {_cure(lost, given, has_option)} If only this call needs it, change a copy: "
+        "model = pydag.dag_copy(model).",
         LostUpdateWarning,
     )
 
@@ -67,26 +74,30 @@ def _is_lost(
         return False  # a dict or list that nothing registered holds may be changed freely
     if id(change.new) in leaves or any(id(holder) in nodes for holder in change.holders):
         return False
-    if change.old is MISSING or change.new is MISSING:
+    if change.new is MISSING:
         return True
-    if jax_private.is_ref(change.new):
-        return False
     if is_traced(change.new) and not is_number(change.new):
-        return True
-    return is_number(change.new) and not _core.is_same_value(change.new, change.old)
+        return not jax_private.is_ref(change.new)
+    if change.old is MISSING:  # an attribute that holds configuration is left alone
+        return owner is not change.holders[-1]
+    is_flag = isinstance(change.new, bool | np.bool_)
+    is_other = not _core.is_same_value(change.new, change.old)
+    return is_number(change.new) and not is_flag and is_other
 
 
 def _cure(lost: Sequence[Change], given: Given, has_option: bool) -> str:
-    copied = "change a copy (pydag.dag_copy(model)) if only this call needs it"
     if not has_option or given.roots != CALL:
-        return f"Return what was changed; or {copied}."
+        return "Return what was changed."
     numbers = sorted({c.path[1] for c in lost if c.path[0] == 0})
     names = sorted({c.path[1] for c in lost if c.path[0] == 1})
-    say = (
-        [f"update_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}"] if numbers else []
+    pairs = (("update_argnums", numbers), ("update_argnames", names))
+    say = [
+        f"{o}={(spots[0] if len(spots) == 1 else tuple(spots))!r}" for o, spots in pairs if spots
+    ]
+    cure = (
+        f"Return what was changed; or say {' and '.join(say)}: then it is written into the "
+        "caller's objects."
     )
-    say += [f"update_argnames={names[0] if len(names) == 1 else tuple(names)!r}"] if names else []
-    return (
-        f"Return what was changed; or say {' and '.join(say)}, which writes it into the caller's "
-        f"objects; or {copied}."
-    )
+    if any(c.old is MISSING and is_traced(c.new) for c in lost):
+        cure += " What wasn't there can't be written: make it before (an array of zeros)."
+    return cure

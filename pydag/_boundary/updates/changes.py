@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pydag._core as _core
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import MISSING, LeavesByPath, Roots, path_texts
+from pydag._boundary.packed.dag import Dag as PackedDag
 from pydag._core import PyDagSpec
 from pydag.typing import Dag, Leaf, Path
 
@@ -77,16 +78,21 @@ class Given(NamedTuple):
 
 
 def nodes_of(tree: Dag, options: Options) -> dict[int, Any]:
-    """The objects of a tree that have identity and hold something, by their ids."""
+    """The objects of a tree, and of Dags in it, that have identity and hold something, by ids."""
     found: dict[int, Any] = {}
 
     def note(node: Any) -> bool:
         found[id(node)] = node
         return False
 
-    leaves = _core.leaves(tree, is_leaf=note, namespace=options.namespace)
-    for leaf in leaves:
-        found.pop(id(leaf), None)
+    waiting = [tree]
+    for part in waiting:
+        leaves = _core.leaves(part, is_leaf=note, namespace=options.namespace)
+        for leaf in leaves:
+            found.pop(id(leaf), None)
+        seen = {id(x) for x in waiting}
+        dags = (node for node in found.values() if isinstance(node, PackedDag))
+        waiting += [dag.tree for dag in dags if id(dag.tree) not in seen]
     return {key: node for key, node in found.items() if not isinstance(node, tuple | type(None))}
 
 

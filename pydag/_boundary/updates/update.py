@@ -5,7 +5,7 @@ Each leaf is written once, when the call returns, all of them or none. Structure
 leaves must be as they were. Objects keep their identity, in the result too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import jax
@@ -14,15 +14,16 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag._boundary.content.leaves import static_positions
-from pydag._boundary.content.paths import CALL, path_texts
+from pydag._boundary.content.paths import CALL, path_texts, way_text
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.packed.dag import Dag as PackedDag
-from pydag._boundary.treatments.arguments import Chosen, leaves_of, pick, spot_text
+from pydag._boundary.treatments.arguments import Chosen, leaves_of, pick, positions_of, spot_text
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.sharing.update import find_writer, writer_finders
+from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
-from pydag.typing import Dag, Leaf
+from pydag.typing import Dag, Leaf, PyTreeAccessor
 
 from .changes import Given, nodes_of
 
@@ -148,23 +149,41 @@ class UpdatedArguments:
         """Checks that no tie with an argument that isn't updated is made or cut."""
         given = self._given
         theirs = frozenset(leaves_of(given.spec, self._others))
-        now = pick(given.tree, self._others)
-        kept = {id(x) for x in given.options.flatten(now)[0]} - set(map(id, now))
+        now, names = pick(given.tree, self._others), tuple(map(spot_text, self._others))
+        leaves, spec = given.options.flatten(now, names)
+        bare = set(map(id, now))
+        kept = {
+            id(leaf): place
+            for leaf, place in zip(leaves, path_texts(spec, names), strict=True)
+            if id(leaf) not in bare
+        }
         for number, leaf in written.items():
             if number in theirs and id(leaf) not in kept:
-                raise SharingError(
-                    f"the function cuts a tie: {self._place(number)}, which is updated, is an "
-                    "object of an argument that isn't updated, too\n"
-                    "  Update both arguments, or give one of them a copy: pj.tree.copy(...)."
-                )
+                raise self._cut_tie(number)
             if number not in theirs and id(leaf) in kept and not jax_private.is_ref(leaf):
-                other = next((i for i in sorted(theirs) if given.leaves[i] is leaf), None)
-                if other is not None:
-                    raise SharingError(
-                        f"the function ties {self._place(number)}, which is updated, to "
-                        f"{self._place(other)}, which isn't\n  Write jnp.copy(x) inside of the "
-                        "function, or update both arguments."
-                    )
+                raise SharingError(
+                    "the function makes a tie between an argument that is updated and one that "
+                    f"isn't\n  given: {self._place(number)} and {kept[id(leaf)]} are two objects\n"
+                    "  now: they are one\n  Inside the function, write jnp.copy(x) for an array, "
+                    "and pj.tree.copy(x) for what holds arrays; or update both arguments "
+                    "(update_argnums), and give them one object before the call."
+                )
+
+    def _cut_tie(self, number: int) -> SharingError:
+        listing = Listing.of(self._given.spec)
+        own = positions_of(listing, self.spots)
+        place = listing.leaves[number]
+        written, kept = (
+            next(way_text(listing, w, CALL) for w in listing.ways(place) if (w[1] in own) is is_own)
+            for is_own in (True, False)
+        )
+        return SharingError(
+            "the function cuts a tie of what it updates\n"
+            f"  given: {written} and {kept} are one object\n"
+            f"  now: another one stands at {written} alone\n"
+            "  Write it at both places; or give one of them a copy before the call "
+            '(pj.tree.copy(...)), or say identity="nodes".'
+        )
 
     def _other_structure(self, spec: PyDagSpec) -> Exception:
         has_one_size = self._spec.num_paths == spec.num_paths
@@ -187,8 +206,8 @@ class UpdatedArguments:
         )
         shown = _core.explain(self._spec, spec, roots=self._names)
         return kind(
-            f"an argument that is updated keeps its structure, but the function changes {what}\n"
-            f"  (first: as it was given, second: as the function left it)\n{shown}\n  {cure}"
+            "an argument that is updated must keep its structure, but the function changes "
+            f"{what}\n  (first: as it was given, second: as the function left it)\n{shown}\n  {cure}"
         )
 
 
@@ -231,10 +250,7 @@ def _returned(given: Given, spots: Any, result: Dag) -> Callable[[Dag, Any], Dag
         return id(node) in both
 
     found, spec = _core.flatten(result, is_leaf=is_own, namespace=options.namespace)
-    accessors, nodes, _ = _core.flatten_with_accessor(
-        own, is_leaf=is_own, namespace=options.namespace
-    )
-    ways = {id(node): way for way, node in zip(accessors, nodes, strict=True) if is_own(node)}
+    ways = _ways(own, both, options.namespace)
     wanted = [(i, ways[id(x)]) for i, x in enumerate(found) if id(x) in ways]
 
     def put(result: Dag, arguments: Any) -> Dag:
@@ -245,3 +261,22 @@ def _returned(given: Given, spots: Any, result: Dag) -> Callable[[Dag, Any], Dag
         return _core.unflatten(spec, parts)
 
     return put
+
+
+def _ways(tree: Dag, wanted: Collection[int], namespace: str) -> dict[int, Any]:
+    """For each of the wanted nodes, by its id, a function that gets it of the tree."""
+    found: dict[int, Any] = {}
+    waiting = [(PyTreeAccessor(), tree)]
+    for way, root in waiting:
+
+        def is_wanted(node: Any, root: Any = root) -> bool:
+            return node is not root and id(node) in wanted
+
+        accessors, nodes, _ = _core.flatten_with_accessor(
+            root, is_leaf=is_wanted, namespace=namespace
+        )
+        for step, node in zip(accessors, nodes, strict=True):
+            if is_wanted(node) and id(node) not in found:
+                found[id(node)] = way + step
+                waiting.append((found[id(node)], node))
+    return found

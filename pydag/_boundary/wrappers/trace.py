@@ -14,7 +14,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     """`jax.eval_shape` for functions of DAGs: the result with shapes and types for arrays."""
     if not callable(fun):
         raise TypeError(f"eval_shape expects a function, got {short_repr(fun)}")
-    return jit(lambda *args, **kwargs: fun(*args, **kwargs)).eval_shape(*args, **kwargs)
+    own = wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
+    return jit(own).eval_shape(*args, **kwargs)
 
 
 def make_jaxpr(
