@@ -15,6 +15,7 @@ import numpy as np
 
 import pydag._core as _core
 from pydag._boundary.foreign import jax_private
+from pydag._boundary.optimizers.state import OptimizerState
 from pydag._boundary.packed.dag import Dag, dag_of
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
@@ -38,6 +39,7 @@ def _dag_like(dag: Dag[Any], tree: AnyDag) -> Dag[Any]:
 
 _HOLDERS: dict[type, _Holder] = {
     Dag: _Holder(lambda dag: dag.tree, _dag_like),
+    OptimizerState: _Holder(lambda s: s.inner, lambda s, inner: OptimizerState(inner, s.trained)),
 }
 """Classes of ours that hold a tree, which are not nodes to a file."""
 

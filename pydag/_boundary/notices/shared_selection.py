@@ -48,14 +48,15 @@ def warn_of_shared_selection(
         return
     numbers = itertools.count(1)
     places = apart(listing, spec, 0, lambda _, __, below: [next(numbers) for _ in below])
-    each = [leaves[i] if i in chosen else None for i in places.leaves]
+    picked = frozenset(chosen)
+    each = [leaves[i] if i in picked else None for i in places.leaves]
     flags = select(where_there(where), places.spec, each, spec.namespace, depth=depth)
     found: dict[bool, dict[int, int]] = {True: {}, False: {}}
     for place, (leaf, flag) in enumerate(zip(places.leaves, flags, strict=True)):
         found[flag].setdefault(leaf, place)
-    if not found[False].keys() >= set(chosen):
+    if not found[False].keys() >= picked:
         return
-    texts, first = path_texts(places.spec, roots), min(chosen)
+    texts, first = path_texts(places.spec, roots), min(picked)
     warn_at_call(
         f"wrt selects {texts[found[True][first]]}, and with it {texts[found[False][first]]}, which "
         "is the same object; and so on for all that it selects\n  If the two only start equal, "
