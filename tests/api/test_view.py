@@ -262,7 +262,7 @@ NASTY = ["<script>alert(1)</script>", '"><b>', "&amp;", "\ud800", "\x1b[31m", "\
 def test_hostile_names(name: str, tmp_path: Path) -> None:
     """Keys, text, attribute and class names are shown as text, whatever they hold."""
     cls = type(name.encode("utf-8", "replace").decode().replace("\0", ""), (Block,), {})
-    pydag.register_fields(cls, ("weight",), ("name",))
+    pydag.register_fields(cls, meta_fields=("name", "units"))
     tree = {name: cls([name], name)}
     tree[name].__dict__[name] = 1
     shown = view([tree, tree])

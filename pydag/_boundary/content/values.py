@@ -179,7 +179,7 @@ def _reachable(item: Any) -> list[Any]:
 
 def _is_filled(cell: Any) -> bool:
     try:
-        cell.cell_contents  # noqa: B018
+        cell.cell_contents  # noqa: B018 (an empty cell raises)
     except ValueError:
         return False
     return True

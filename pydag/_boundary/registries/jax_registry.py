@@ -187,7 +187,7 @@ def _registration(cls: type, entry: Any) -> object:
         names = fields.data + fields.meta
         answer = fields.data, (), fields.meta, tuple(n for n in cached_names(cls) if n not in names)
         resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
-        look_again = lambda: known_fields(cls, entry) == fields  # noqa: E731
+        look_again = lambda: known_fields(cls, entry) == fields  # noqa: E731 (likewise)
     trial = Trial(cls, entry)
     opener = _Opener(cls, entry, trial)
     if fields is not None:

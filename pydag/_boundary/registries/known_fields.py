@@ -76,7 +76,7 @@ def builder_of_optree(cls: type, library: Builder) -> Builder:
     if module not in ("optree.dataclasses", "optree.integrations.attrs"):
         return library
     is_attrs = module.endswith("attrs")
-    fields: Any = getattr(cls, "__attrs_attrs__") if is_attrs else dataclasses.fields(cls)  # noqa: B009
+    fields: Any = vars(cls)["__attrs_attrs__"] if is_attrs else dataclasses.fields(cls)
     data = [f.name for f in fields if f.metadata.get("pytree_node", True)]
     names = {getattr(f, "alias", f.name): f.name for f in fields}
     return _lenient(

@@ -5,11 +5,10 @@
 #include "base/tuples.h"
 #include "jit/call_key.h"
 #include "jit/donation.h"
+#include "jit/finish.h"
 #include "jit/plans.h"
 #include "jit/ref_contents.h"
-#include "jit/result.h"
 #include "jit/running_key.h"
-#include "jit/update_plan.h"
 #include "spec/spec_key.h"
 #include "structure/compare.h"
 #include "structure/interchange.h"
@@ -61,27 +60,6 @@ nb::object donated_of(const CallPlan &plan, const Leaves &leaves) {
     const bool is_apart = plan.copy.is_none() || !plan.kept;
     return tuple_of(std::move(tag), is_apart ? leaves_at(leaves, *plan.donated)
                                              : donated_apart(leaves.data(), *plan.donated, *plan.kept, plan.copy));
-}
-
-// Whether a function has returned the result itself.
-bool is_result_itself(nb::handle returned, nb::handle access) {
-    if (PyTuple_CheckExact(returned.ptr()) || PyList_CheckExact(returned.ptr())) return true;
-    return !access.is_none() && RefAccessBox::of(access.ptr()).is_array(returned.ptr());
-}
-
-nb::object built(nb::handle result, const std::function<nb::object()> &given, nb::handle access) {
-    if (!holds_refs(result)) return build_result(result);
-    return fill_result(result, given(), access.is_none() ? access : nb::handle(RefAccessBox::of(access.ptr()).new_ref));
-}
-
-// The same of what a function has returned that may update its arguments: they are updated once all is built.
-// `tree`: returns the arguments, a tuple and a dict.
-nb::object finished(nb::handle returned, const std::function<nb::object()> &given, nb::handle access,
-                    const std::function<nb::object()> &tree) {
-    if (!UpdatedBox::check(returned)) return built(returned, given, access);
-    const nb::object result = UpdatedBox::of(returned).result, arguments = tree();
-    nb::object found = built(result, given, access);
-    return update_arguments(returned, arguments, std::move(found));
 }
 
 // Passes the leaves one by one, which JAX handles faster than a list of them.

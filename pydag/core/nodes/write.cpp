@@ -40,7 +40,7 @@ namespace {
 
 // Deletes the cached attributes, which were computed from the children that the instance had before.
 void forget_cached(PyObject *object, const Registration &registration) {
-    if (registration.cached_access.empty()) return;
+    if (registration.cached_access.empty() || Py_TYPE(object)->tp_dictoffset == 0) return;
     const nb::object dict = checked(PyObject_GenericGetDict(object, nullptr));
     for (const FieldAccess &field : registration.cached_access) {
         const nb::object owned = find_in_dict(dict, field.name);
