@@ -251,7 +251,7 @@ def test_a_ref_that_is_closed_over_and_passed() -> None:
 def test_derivatives_by_refs() -> None:
     """None stands for a ref unless wrt= selects it; then it is by its content."""
     tree = {"r": jax.new_ref(X), "x": X}
-    f = lambda t: (t["r"][...] ** 2 + t["x"]).sum()  # noqa: E731
+    f = lambda t: (t["r"][...] ** 2 + t["x"]).sum()  # noqa: E731 (a name for what several wrappers are given)
     by_default, selected = pj.grad(f)(tree), pj.grad(f, wrt="['r']")(tree)
     assert by_default["r"] is None
     assert by_default["x"].tolist() == [1.0, 1.0]
@@ -284,6 +284,6 @@ def test_donation_over_refs_says_nothing() -> None:
 def test_generators_of_jax_advance(run: Any) -> None:
     """A generator of `jax.experimental.random` draws other numbers at each call."""
     rng = stateful_rng(0)
-    draw = lambda r: r.normal((2,))  # noqa: E731
+    draw = lambda r: r.normal((2,))  # noqa: E731 (a name for what several wrappers are given)
     first, second = run(draw, rng), run(draw, rng)
     assert first.tolist() != second.tolist()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing models, and whole training runs, to safetensors files."""
 
+import functools
 import itertools
 import os
 from typing import Any
@@ -122,7 +123,7 @@ def _check_rest(leaves: list[Leaf], spec: PyDagSpec, structure: bool) -> None:
     """Checks what is no array: static leaves are values, and what isn't written is static."""
     static = frozenset(static_positions(leaves, spec, "tree"))
     for i in sorted(static):
-        check_value(leaves[i], lambda i=i: path_texts(spec, "tree")[i])  # type: ignore[misc]
+        check_value(leaves[i], functools.partial(path_texts(spec, "tree").__getitem__, i))
     for i, leaf in enumerate(() if structure else leaves):
         if i not in static and not is_array(leaf):
             raise TypeError(

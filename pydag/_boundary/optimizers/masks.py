@@ -27,7 +27,7 @@ def mask(tree: Dag, where: Where | None = None, *, namespace: str = "") -> Calla
     >>> model = {"weight": jnp.ones(2), "scale": jnp.ones(())}
     >>> decayed = optax.add_decayed_weights(0.1, mask(model, "*weight*"))
     >>> zeros = {"weight": jnp.zeros(2), "scale": jnp.zeros(())}
-    >>> tx = optimizer(decayed)
+    >>> tx = pydag.jaxinterop.optimizer(decayed)
     >>> tx.update(zeros, tx.init(model), model)[0]["scale"].item()
     0.0
     """

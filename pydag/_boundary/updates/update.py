@@ -207,7 +207,8 @@ class UpdatedArguments:
         shown = _core.explain(self._spec, spec, roots=self._names)
         return kind(
             "an argument that is updated must keep its structure, but the function changes "
-            f"{what}\n  (first: as it was given, second: as the function left it)\n{shown}\n  {cure}"
+            f"{what}\n  (first: as it was given, second: as the function left it)\n{shown}\n"
+            f"  {cure}"
         )
 
 
