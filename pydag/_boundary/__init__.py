@@ -1,47 +1,165 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX with DAGs."""
+"""JAX with DAGs: transformations under JAX's own names that keep sharing, and `Dag`.
 
-from . import tree as tree
-from .compiled.jit import jit as jit
+Three ways to take a DAG across the boundary:
+
+* the wrappers here, where the call is yours to write; `keep_sharing` makes one of what has none;
+* `Dag(tree)`, where somebody else's code calls plain JAX (optax, a training loop);
+* `pydag.deref` and `pydag.reref` around plain JAX, where the leaves' places should stay visible.
+
+Importing this package makes the classes in JAX's registry nodes of pydag's too.
+"""
+
+from typing import TYPE_CHECKING
+
+try:
+    import jax as _jax  # noqa: F401  (only to say early, and well, that it is missing)
+except ImportError as error:
+    raise ImportError(
+        'pydag.jaxinterop needs JAX, which is not installed: pip install "pydag-tree[jax]"'
+    ) from error
+
 from .derived.derived import Derived as Derived
-from .derived.derived import NotResolvedError as NotResolvedError
-from .derived.derived import derive_from as derive_from
-from .derived.resolve import resolve_arguments as resolve_arguments
-from .derived.resolve import resolved as resolved
-from .files.checkpoints import from_checkpoint as from_checkpoint
-from .files.load import load as load
-from .files.save import save as save
-from .notices.lost_tie import LostTieWarning as LostTieWarning
-from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
-from .notices.shared_selection import SharedSelectionWarning as SharedSelectionWarning
-from .optimizers.apply_updates import apply_updates as apply_updates
-from .optimizers.masks import mask as mask
-from .optimizers.optimizer import optimizer as optimizer
+from .foreign import jax_private as _jax_private  # noqa: F401  (says what JAX lacks)
+from .notices import source as _source  # noqa: F401  (hides frames of ours from JAX)
 from .packed.dag import Dag as Dag
+from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.module import Module as Module
 from .registries.register import register as register
-from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
-from .wrappers.branches import cond as cond
-from .wrappers.branches import switch as switch
-from .wrappers.checkpoint import checkpoint as checkpoint
-from .wrappers.checkpoint import remat as remat
-from .wrappers.custom import custom_jvp as custom_jvp
-from .wrappers.custom_vjp import custom_vjp as custom_vjp
-from .wrappers.grad import grad as grad
-from .wrappers.grad import value_and_grad as value_and_grad
-from .wrappers.jacobian import hessian as hessian
-from .wrappers.jacobian import jacfwd as jacfwd
-from .wrappers.jacobian import jacrev as jacrev
-from .wrappers.keep_sharing import keep_sharing as keep_sharing
-from .wrappers.linear import jvp as jvp
-from .wrappers.linear import linearize as linearize
-from .wrappers.linear import vjp as vjp
-from .wrappers.loops import fori_loop as fori_loop
-from .wrappers.loops import while_loop as while_loop
-from .wrappers.scan import associative_scan as associative_scan
-from .wrappers.scan import map as map
-from .wrappers.scan import scan as scan
-from .wrappers.shard_map import shard_map as shard_map
-from .wrappers.trace import eval_shape as eval_shape
-from .wrappers.trace import make_jaxpr as make_jaxpr
-from .wrappers.vmap import vmap as vmap
+from .updates import update as _update  # noqa: F401  (lets `pydag.dag_update` write Dags)
+
+if TYPE_CHECKING:
+    from . import tree as tree
+    from .compiled.jit import jit as jit
+    from .derived.derived import derive_from as derive_from
+    from .derived.resolve import resolve_arguments as resolve_arguments
+    from .derived.resolve import resolved as resolved
+    from .files.checkpoints import from_checkpoint as from_checkpoint
+    from .files.load import load as load
+    from .files.save import save as save
+    from .notices.lost_tie import LostTieWarning as LostTieWarning
+    from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
+    from .notices.shared_selection import SharedSelectionWarning as SharedSelectionWarning
+    from .optimizers.apply_updates import apply_updates as apply_updates
+    from .optimizers.masks import mask as mask
+    from .optimizers.optimizer import optimizer as optimizer
+    from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
+    from .wrappers.branches import cond as cond
+    from .wrappers.branches import switch as switch
+    from .wrappers.checkpoint import checkpoint as checkpoint
+    from .wrappers.checkpoint import remat as remat
+    from .wrappers.custom import custom_jvp as custom_jvp
+    from .wrappers.custom_vjp import custom_vjp as custom_vjp
+    from .wrappers.grad import grad as grad
+    from .wrappers.grad import value_and_grad as value_and_grad
+    from .wrappers.jacobian import hessian as hessian
+    from .wrappers.jacobian import jacfwd as jacfwd
+    from .wrappers.jacobian import jacrev as jacrev
+    from .wrappers.keep_sharing import keep_sharing as keep_sharing
+    from .wrappers.linear import jvp as jvp
+    from .wrappers.linear import linearize as linearize
+    from .wrappers.linear import vjp as vjp
+    from .wrappers.loops import fori_loop as fori_loop
+    from .wrappers.loops import while_loop as while_loop
+    from .wrappers.scan import associative_scan as associative_scan
+    from .wrappers.scan import map as map
+    from .wrappers.scan import scan as scan
+    from .wrappers.shard_map import shard_map as shard_map
+    from .wrappers.trace import eval_shape as eval_shape
+    from .wrappers.trace import make_jaxpr as make_jaxpr
+    from .wrappers.vmap import vmap as vmap
+else:  # to a type checker it would mean that the package has every name
+    from pydag.public.first_use import at_first_use as _at_first_use
+    from pydag.public.renamed import missing_for_jax as _missing
+
+    __getattr__, __dir__ = _at_first_use(
+        "pydag._boundary",
+        {
+            "LostTieWarning": "notices.lost_tie",
+            "LostUpdateWarning": "notices.lost_update",
+            "SharedSelectionWarning": "notices.shared_selection",
+            "apply_updates": "optimizers.apply_updates",
+            "assert_same_everywhere": "trees.everywhere",
+            "associative_scan": "wrappers.scan",
+            "checkpoint": "wrappers.checkpoint",
+            "cond": "wrappers.branches",
+            "custom_jvp": "wrappers.custom",
+            "custom_vjp": "wrappers.custom_vjp",
+            "derive_from": "derived.derived",
+            "eval_shape": "wrappers.trace",
+            "fori_loop": "wrappers.loops",
+            "from_checkpoint": "files.checkpoints",
+            "grad": "wrappers.grad",
+            "hessian": "wrappers.jacobian",
+            "jacfwd": "wrappers.jacobian",
+            "jacrev": "wrappers.jacobian",
+            "jit": "compiled.jit",
+            "jvp": "wrappers.linear",
+            "keep_sharing": "wrappers.keep_sharing",
+            "linearize": "wrappers.linear",
+            "load": "files.load",
+            "make_jaxpr": "wrappers.trace",
+            "map": "wrappers.scan",
+            "mask": "optimizers.masks",
+            "optimizer": "optimizers.optimizer",
+            "remat": "wrappers.checkpoint",
+            "resolve_arguments": "derived.resolve",
+            "resolved": "derived.resolve",
+            "save": "files.save",
+            "scan": "wrappers.scan",
+            "shard_map": "wrappers.shard_map",
+            "switch": "wrappers.branches",
+            "tree": "tree",
+            "value_and_grad": "wrappers.grad",
+            "vjp": "wrappers.linear",
+            "vmap": "wrappers.vmap",
+            "while_loop": "wrappers.loops",
+        },
+        _missing,
+    )
+
+__all__ = [
+    "Dag",
+    "Derived",
+    "LostTieWarning",
+    "LostUpdateWarning",
+    "Module",
+    "SharedSelectionWarning",
+    "apply_updates",
+    "assert_same_everywhere",
+    "associative_scan",
+    "checkpoint",
+    "cond",
+    "custom_jvp",
+    "custom_vjp",
+    "derive_from",
+    "eval_shape",
+    "fori_loop",
+    "from_checkpoint",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jit",
+    "jvp",
+    "keep_sharing",
+    "linearize",
+    "load",
+    "make_jaxpr",
+    "map",
+    "mask",
+    "optimizer",
+    "register",
+    "remat",
+    "resolve_arguments",
+    "resolved",
+    "save",
+    "scan",
+    "shard_map",
+    "switch",
+    "tree",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+    "while_loop",
+]

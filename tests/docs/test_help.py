@@ -97,7 +97,8 @@ def test_an_option_is_explained_in_the_same_words_everywhere(name: str) -> None:
     words = explained(thing)
     if "identity" not in words:
         return
-    texts = BOUNDARY if thing.__module__.startswith("pydag.jaxinterop") else CORE
+    packages = ("pydag.jaxinterop", "pydag._boundary")
+    texts = BOUNDARY if thing.__module__.startswith(packages) else CORE
     for option in texts.keys() & words.keys():
         assert words[option].startswith(texts[option])
 

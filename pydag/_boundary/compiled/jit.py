@@ -12,6 +12,7 @@ import pydag._core as _core
 from pydag._boundary.content.leaves import is_array
 from pydag._boundary.content.options import Options
 from pydag._boundary.notices.source import Source, name_of, wraps
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.treatments.arguments import NOTHING, Chosen, spot_text
 from pydag.registry.class_table import names_in
 from pydag.typing import Identity, Where
@@ -21,6 +22,7 @@ from .kept import kept_for
 from .stages import Stages
 
 
+@with_wrapper_options
 def jit(
     fun: Any = None,
     /,
@@ -38,13 +40,43 @@ def jit(
     update_argnames: Any = None,
     **jax_options: Any,
 ) -> Any:
-    """`jax.jit` for functions of DAGs: what is shared is passed, computed, donated, returned once.
+    """Compile a function of DAGs; as `jax.jit`, and what is shared stays shared.
+
+    One identity table spans all arguments, another all of the result: inside of the function and
+    outside, `a.shared is b.shared` holds. A shared array is passed once, donated once and returned
+    once. The function is compiled anew when the structure, the sharing, a static leaf, the order in
+    which a dict was filled, or the shape or type of an array is new. A ref goes in as its content,
+    and what was written into it is written back. As a decorator in a class it makes a method.
 
     Args:
-        static: Which leaves are static, beside those that JAX can't trace.
-        update_argnums, update_argnames: Arguments whose leaves the function writes: the new ones
-            are written into the caller's objects.
+        fun: The function. Left out, `jit` returns a decorator.
+        in_shardings, out_shardings: One sharding for everything, or tree prefixes: of the tuple of
+            positional arguments, and of the result.
+        static_argnums, static_argnames: Arguments that are not opened: part of the key, compared by
+            type and value.
+        donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their leaves is written into the caller's objects when the call returns, each once,
+            all or nothing. Structure, sharing and static leaves must stay as they were; containers
+            stay the objects that they are.
         jax_options: All other options of `jax.jit`.
+
+    Raises:
+        SharingError: When called: a donated argument and a kept one hold the same array, or two
+            places of one array are given two shardings; or what is shared in an updated argument is
+            changed.
+        CycleError: When called: an argument contains itself.
+        TypeError: `fun` holds a model (a bound method, a partial, an object); when called: a leaf
+            is neither an array nor a value.
+        ValueError: When called: `static` selects nothing; or the function changes the structure or
+            a static leaf of an argument that is updated.
+
+    >>> w = jnp.ones(2)
+    >>> out = jit(lambda model: jax.tree.map(lambda x: 2 * x, pydag.jaxinterop.Dag(model)).tree)(
+    ...     {"a": w, "b": w}
+    ... )
+    >>> out["a"] is out["b"]
+    True
     """
     given = dict(
         in_shardings=in_shardings,

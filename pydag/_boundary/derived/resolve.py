@@ -11,6 +11,7 @@ import pydag._core as _core
 from pydag._boundary.content.content import PLAIN
 from pydag._boundary.content.paths import Roots
 from pydag._boundary.foreign.jax_private import is_ref
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.dag import Dag
 from pydag._boundary.updates.changes import Given
 from pydag.registry.weak_table import WeakTable
@@ -48,6 +49,7 @@ def _rules() -> Rules:
     return {**_OURS, base: _unwrapped} if isinstance(base, type) else _OURS
 
 
+@with_wrapper_options
 def resolved(tree: T, *, namespace: str = "") -> T:
     """The tree with each derived leaf replaced by its value.
 

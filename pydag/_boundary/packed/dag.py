@@ -9,6 +9,7 @@ from jax import tree_util
 import pydag._core as _core
 from pydag._boundary.content.content import Content, take_apart
 from pydag._boundary.content.options import Options
+from pydag._boundary.options import with_wrapper_options
 from pydag._core import PyDagSpec
 from pydag.ops.select import flags_of, masks, select_matching, where_there
 from pydag.structure.text import bounded_repr
@@ -19,16 +20,19 @@ from .leaf_key import leaf_keys
 T = TypeVar("T")
 
 
+@with_wrapper_options
 class Dag(Generic[T]):
     """A pytree of JAX whose leaves are the distinct leaves of a DAG; its aux_data is the rest.
 
-    It is a view: when somebody who was given `.tree` has changed it, the next flatten sees the
-    change. The tree of a Dag that JAX made is built when it is first asked for.
+    For code that calls plain JAX: optax, orbax, a training loop. It is a view: when somebody who
+    was given `.tree` has changed it, the next flatten sees the change. The tree of a Dag that JAX
+    made is built when it is first asked for.
 
     Args:
         tree: The DAG.
-        namespace, identity: As in `pydag.dag_flatten`.
-        static: Which leaves JAX doesn't get, beside those that it can't trace.
+
+    Raises:
+        TypeError: A leaf is neither an array nor a value.
 
     >>> w = jnp.ones(2)
     >>> tripled = jax.tree.map(lambda x: 3 * x, Dag({"encoder": w, "decoder": w})).tree

@@ -13,6 +13,7 @@ from pydag._boundary.content.content import Content, take_apart
 from pydag._boundary.content.derivative import hides_configuration
 from pydag._boundary.content.numbers import with_arrays
 from pydag._boundary.content.options import Options
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.leaf_key import leaf_keys
 from pydag.registry.fields import module_listeners
 from pydag.typing import Identity, Leaf, Where
@@ -22,6 +23,7 @@ from .jax_registry import asked_pydag, entry_of
 C = TypeVar("C", bound=type)
 
 
+@with_wrapper_options
 def register(
     cls: C, *, namespace: str = "", identity: Identity = "all", static: Where | None = None
 ) -> C:
@@ -32,8 +34,6 @@ def register(
 
     Args:
         cls: A class that is registered with pydag, and not with JAX.
-        namespace, identity: As in `pydag.dag_flatten`.
-        static: Which leaves JAX doesn't get, beside those that it can't trace.
 
     Raises:
         ValueError: The class is registered with JAX already, and not by `pydag.register_module`.

@@ -11,6 +11,7 @@ from pydag._boundary.calls.call import Call
 from pydag._boundary.calls.run import run
 from pydag._boundary.content.options import Options
 from pydag._boundary.notices.source import Source, named
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.packed import pack
 from pydag.errors import SharingError
 from pydag.structure.text import short_repr
@@ -19,6 +20,7 @@ from pydag.typing import Dag, Identity, Leaf, Where
 from .carried import kept_body
 
 
+@with_wrapper_options
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
@@ -29,7 +31,27 @@ def cond(
     identity: Identity = "all",
     static: Where | None = None,
 ) -> Dag:
-    """`jax.lax.cond` for DAGs. One identity table spans all operands."""
+    """Apply one of two functions to DAGs; as `jax.lax.cond`.
+
+    One identity table spans the operands. The results of both branches share alike. Each is traced
+    once.
+
+    Args:
+        pred: Which one: True for the first.
+        true_fun, false_fun: Functions of the operands, whose results have one structure.
+        operands: Their arguments.
+        operand: The one argument, by name, as in JAX.
+
+    Raises:
+        SharingError: The results share differently.
+        TypeError: The results have different structures or types.
+
+    >>> w = jnp.float32(2.0)
+    >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
+    >>> out = cond(w > 1, double, lambda p: p, {"a": w, "b": w})
+    >>> out["a"] is out["b"], float(out["a"])
+    (True, 4.0)
+    """
     options = Options(namespace, identity, static)
     operands = operands if operand is None else (operand,)
     return _branched(
@@ -41,6 +63,7 @@ def cond(
     )
 
 
+@with_wrapper_options
 def switch(
     index: Any,
     branches: Sequence[Callable[..., Any]],
@@ -50,7 +73,23 @@ def switch(
     identity: Identity = "all",
     static: Where | None = None,
 ) -> Dag:
-    """`jax.lax.switch` for DAGs. One identity table spans all operands."""
+    """Apply one of several functions to DAGs; as `jax.lax.switch`, see `cond`.
+
+    Args:
+        index: Which one.
+        branches: Functions of the operands, whose results have one structure and share alike.
+        operands: Their arguments.
+        operand: The one argument, by name, as in JAX.
+
+    Raises:
+        SharingError, TypeError: As `cond`.
+
+    >>> w = jnp.float32(2.0)
+    >>> triple = lambda p: pydag.dag_map(lambda x: 3 * x, p)
+    >>> out = switch(1, [lambda p: p, triple], {"a": w, "b": w})
+    >>> out["a"] is out["b"], float(out["a"])
+    (True, 6.0)
+    """
     options = Options(namespace, identity, static)
     operands = operands if operand is None else (operand,)
     return _branched(

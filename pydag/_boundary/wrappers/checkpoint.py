@@ -13,6 +13,7 @@ from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.packed import pack, unpack
 from pydag._boundary.treatments.arguments import Chosen
 from pydag._boundary.treatments.treatments import Question, treatments
@@ -24,6 +25,7 @@ from .carried import kept_body
 _CSE = Question("checkpoint prevent_cse", lambda flag: f"given {flag}")
 
 
+@with_wrapper_options
 def checkpoint(
     fun: Callable[..., Any],
     *,
@@ -37,13 +39,26 @@ def checkpoint(
     update_argnums: Any = None,
     update_argnames: Any = None,
 ) -> Callable[..., Any]:
-    """`jax.checkpoint` for functions of DAGs.
+    """A function that its derivative computes again, and keeps little of; as `jax.checkpoint`.
 
-    JAX runs the function twice for a derivative. So it gets the contents of refs, and returns them.
+    One identity table spans all arguments, another the result, as in `jit`. JAX runs the function
+    twice for a derivative, so refs among its arguments go in as their contents, and are written at
+    the end.
 
     Args:
-        update_argnums, update_argnames: Arguments whose leaves the function writes: the new ones
-            are written into the caller's objects.
+        fun: The function.
+        prevent_cse, policy: As in JAX.
+        static_argnums, static_argnames: Arguments that are not opened, and compared by type and
+            value.
+
+    Raises:
+        ValueError: When called: `static` selects nothing; or the function changes the structure or
+            a static leaf of an argument that is updated.
+
+    >>> w = jnp.float32(2.0)
+    >>> square = checkpoint(lambda p: p["a"] * p["b"])
+    >>> float(pydag.jaxinterop.grad(square)({"a": w, "b": w})["a"])
+    4.0
     """
     options, source = Options(namespace, identity, static), Source(fun)
     updated = updated_arguments(fun, update_argnums, update_argnames)

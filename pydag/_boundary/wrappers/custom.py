@@ -20,6 +20,7 @@ from pydag._boundary.content.leaves import is_differentiable
 from pydag._boundary.content.options import Options
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.source import Source, name_of, named, wraps
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.dag import Dag, dag_of
 from pydag._boundary.packed.packed import packed_of, unpack, without_refs
 from pydag._boundary.treatments.arguments import numbers_of
@@ -128,16 +129,38 @@ def pair_of(found: Any, rule: Callable[..., Any], what: str) -> Any:
     return found
 
 
+@with_wrapper_options
 class custom_jvp(Custom):  # noqa: N801 (JAX's name)
-    """`jax.custom_jvp` for functions of DAGs.
+    """A function of DAGs with a rule for derivatives forward; as `jax.custom_jvp`.
 
-    A tangent has the structure of its primal; None stands where there is no derivative.
+    There is one identity table for each argument, in which a tangent has the structure of its
+    primal; None stands where there is no derivative. In results no leaf has identity.
+
+    Args:
+        fun: The function, of positional arguments; others keep their defaults.
+        nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
+
+    >>> @custom_jvp
+    ... def f(p):
+    ...     return p["a"] * p["b"]
+    >>> @f.defjvp
+    ... def rule(primals, tangents):
+    ...     [p], [t] = primals, tangents
+    ...     return f(p), p["a"] * t["b"] + p["b"] * t["a"]
+    >>> w = jnp.float32(3.0)
+    >>> float(pydag.jaxinterop.grad(f)({"a": w, "b": w})["a"])
+    6.0
     """
 
     _transformation = staticmethod(jax.custom_jvp)
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> None:
-        """Sets the rule: `jvp(*nondiff_args, primals, tangents)` returns a pair of such."""
+        """Sets the rule.
+
+        Args:
+            jvp: `jvp(*nondiff_args, primals, tangents)` returns `(result, tangent)`.
+            symbolic_zeros: As in JAX.
+        """
         self.jvp = jvp
 
         def flat(*args: Any) -> Any:
@@ -164,7 +187,12 @@ class custom_jvp(Custom):  # noqa: N801 (JAX's name)
             ) from None
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Sets a rule for each argument: `jvp(tangent, result, *primals)`; None is zero."""
+        """Sets a rule for each argument.
+
+        Args:
+            jvps: `jvp(tangent, result, *primals)` returns the tangent of the result by one
+                argument; None is zero.
+        """
         if self.nondiff_argnums:
             raise TypeError("defjvps is for functions without nondiff_argnums: use defjvp")
 

@@ -12,6 +12,7 @@ from pydag._boundary.content.content import Content
 from pydag._boundary.content.leaves import is_traced
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.source import Source, name_of, named
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.dag import Dag, dag_of
 from pydag.structure.text import short_repr
 
@@ -19,11 +20,16 @@ from .custom import Custom, built, pair_of, refs_of
 from .differentiated import tangents_of
 
 
+@with_wrapper_options
 class custom_vjp(Custom):  # noqa: N801 (JAX's name)
-    """`jax.custom_vjp` for functions of DAGs.
+    """A function of DAGs with rules for derivatives backward; as `jax.custom_vjp`.
 
-    In an argument, what is one object has one cotangent, the whole, at each of its places. A result
-    has a cotangent for each place, as in JAX.
+    In an argument, what is one object has one cotangent, the whole, at each of its places; None is
+    zero. A result has a cotangent for each place, as in JAX.
+
+    Args:
+        fun: The function, of positional arguments; others keep their defaults.
+        nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
 
     >>> @custom_vjp
     ... def f(p):
@@ -54,6 +60,7 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
             fwd: `fwd(*args)` returns `(result, saved)`.
             bwd: `bwd(*nondiff_args, saved, cotangent)` returns a tuple with a cotangent for each
                 argument, or None for zero. For a ref it has the cotangent of the content.
+            symbolic_zeros, optimize_remat, jax_options: As in JAX.
         """
         self.fwd, self.bwd = fwd, bwd
         forward_source = Source(fwd)

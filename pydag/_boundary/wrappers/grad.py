@@ -10,11 +10,13 @@ from pydag._boundary.compiled.jit import updated_arguments
 from pydag._boundary.content.options import Options
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.options import with_wrapper_options
 from pydag.typing import Identity, Where
 
 from .differentiated import Differentiated, checked_pair
 
 
+@with_wrapper_options
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -30,16 +32,30 @@ def value_and_grad(
     update_argnums: Any = None,
     update_argnames: Any = None,
 ) -> Callable[..., Any]:
-    """`jax.value_and_grad` for functions of DAGs: a shared array has one derivative, the sum.
+    """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
-    The gradient has the class, the sharing and the configuration of its argument. None stands at
-    leaves that it isn't by.
+    A shared array has one derivative, the sum over its uses. The gradient has the class, the
+    sharing and the configuration of its argument; None stands at leaves that it isn't by: integers,
+    keys, refs, what `wrt` leaves out. There are two identity tables, one for the arguments that it
+    is by and one for all others: what is in both is constant at the others, as in JAX. An array to
+    which tuples alone lead is a variable of its own at each place, so `argnums=(0, 1)` of one array
+    gives two partial derivatives.
 
     Args:
-        wrt: Which leaves of the arguments; by default all that have a derivative.
-        static: Which leaves are static, beside those that JAX can't trace.
-        update_argnums, update_argnames: Arguments whose leaves the function writes: the new ones
-            are written into the caller's objects.
+        fun: The function. Its result, or the first of the pair with `has_aux`, is one real number.
+        argnums: The arguments to differentiate by: a position, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        holomorphic, allow_int, reduce_axes: As in JAX.
+
+    Raises:
+        TypeError: When called: nothing has a derivative, or the value isn't a real number.
+        ValueError: When called: no path matches a pattern of `wrt`.
+
+    >>> w = jnp.float32(3.0)
+    >>> loss = lambda model: model["a"] * model["b"]
+    >>> value, gradient = value_and_grad(loss)({"a": w, "b": w, "steps": 5})
+    >>> float(value), float(gradient["a"]), gradient["a"] is gradient["b"], gradient["steps"]
+    (9.0, 6.0, True, None)
     """
     options = Options(namespace, identity, static)
     source, updated = Source(fun), updated_arguments(fun, update_argnums, update_argnames)
@@ -76,6 +92,7 @@ def value_and_grad(
     return value_and_gradient
 
 
+@with_wrapper_options
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -83,10 +100,46 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    **options: Any,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    wrt: Where | None = None,
+    update_argnums: Any = None,
+    update_argnames: Any = None,
 ) -> Callable[..., Any]:
-    """`jax.grad` for functions of DAGs: as `value_and_grad`, whose options it has."""
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, **options)
+    """A function that returns the gradient of `fun`; as `jax.grad`, and as `value_and_grad` here.
+
+    Args:
+        fun: The function. Its result, or the first of the pair with `has_aux`, is one real number.
+        argnums: The arguments to differentiate by: a position, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else. Then the result is a
+            pair, too.
+        holomorphic, allow_int, reduce_axes: As in JAX.
+
+    Raises:
+        TypeError, ValueError: As `value_and_grad`.
+
+    >>> w = jnp.float32(3.0)
+    >>> model = {"a": w, "b": w, "scale": jnp.float32(2.0)}
+    >>> gradient = grad(lambda model: model["a"] * model["b"] * model["scale"], wrt="['a']")(model)
+    >>> float(gradient["b"]), gradient["scale"]
+    (12.0, None)
+    """
+    both = value_and_grad(
+        fun,
+        argnums,
+        has_aux,
+        holomorphic,
+        allow_int,
+        reduce_axes,
+        namespace=namespace,
+        identity=identity,
+        static=static,
+        wrt=wrt,
+        update_argnums=update_argnums,
+        update_argnames=update_argnames,
+    )
 
     @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:

@@ -10,6 +10,7 @@ from pydag._boundary.content.content import Content, take_apart
 from pydag._boundary.content.derivative import derivative
 from pydag._boundary.content.options import Options
 from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.options import with_wrapper_options
 from pydag.typing import Identity, Where
 
 from .differentiated import Differentiated, checked_pair
@@ -70,6 +71,7 @@ def _square(call: Differentiated, block: Sequence[Sequence[Any]]) -> Any:
     return call.gradient([call.gradient(row) for row in block])
 
 
+@with_wrapper_options
 def jacrev(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -82,12 +84,27 @@ def jacrev(
     static: Where | None = None,
     wrt: Where | None = None,
 ) -> Callable[..., Any]:
-    """`jax.jacrev` for functions of DAGs. A shared array has one derivative, the sum."""
+    """A function that returns the Jacobian of `fun`, row by row; as `jax.jacrev`, see `jacfwd`.
+
+    Args:
+        fun: The function. In the place of each leaf of its result stands a gradient.
+        argnums: The arguments to differentiate by: a position, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        holomorphic, allow_int: As in JAX.
+
+    Raises:
+        TypeError: When called: nothing has a derivative.
+
+    >>> w = jnp.array([1.0, 2.0])
+    >>> jacrev(lambda p: p["a"] * p["b"])({"a": w, "b": w})["b"].tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
     options = Options(namespace, identity, static)
     more = {"holomorphic": holomorphic, "allow_int": allow_int}
     return _jacobian(jax.jacrev, fun, argnums, has_aux, wrt, options, _row, **more)
 
 
+@with_wrapper_options
 def jacfwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -99,11 +116,29 @@ def jacfwd(
     static: Where | None = None,
     wrt: Where | None = None,
 ) -> Callable[..., Any]:
-    """`jax.jacfwd` for functions of DAGs. A shared array has one derivative, the sum."""
+    """A function that returns the Jacobian of `fun`, column by column; as `jax.jacfwd`.
+
+    A shared array has one derivative, the sum over its uses, as in `value_and_grad`.
+
+    Args:
+        fun: The function. In the place of each leaf of its result stands a gradient.
+        argnums: The arguments to differentiate by: a position, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        holomorphic: As in JAX.
+
+    Raises:
+        TypeError: When called: nothing has a derivative.
+
+    >>> w = jnp.array([1.0, 2.0])
+    >>> jacobian = jacfwd(lambda p: p["a"] * p["b"])({"a": w, "b": w})
+    >>> jacobian["a"].tolist(), jacobian["a"] is jacobian["b"]
+    ([[2.0, 0.0], [0.0, 4.0]], True)
+    """
     options = Options(namespace, identity, static)
     return _jacobian(jax.jacfwd, fun, argnums, has_aux, wrt, options, _row, holomorphic=holomorphic)
 
 
+@with_wrapper_options
 def hessian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -115,7 +150,25 @@ def hessian(
     static: Where | None = None,
     wrt: Where | None = None,
 ) -> Callable[..., Any]:
-    """`jax.hessian` for functions of DAGs. A shared array has one derivative, the sum."""
+    """A function that returns the Hessian of `fun`; as `jax.hessian`.
+
+    In the place of each leaf of the result stands a gradient, in whose leaves' places stand
+    gradients.
+
+    Args:
+        fun: The function. In the place of each leaf of its result stands a gradient.
+        argnums: The arguments to differentiate by: a position, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        holomorphic: As in JAX.
+
+    Raises:
+        TypeError: When called: nothing has a derivative.
+
+    >>> w = jnp.float32(3.0)
+    >>> second = hessian(lambda p: p["a"] * p["b"])({"a": w, "b": w})
+    >>> float(second["a"]["b"]), second["a"] is second["b"]
+    (2.0, True)
+    """
     options = Options(namespace, identity, static)
     return _jacobian(
         jax.hessian, fun, argnums, has_aux, wrt, options, _square, holomorphic=holomorphic

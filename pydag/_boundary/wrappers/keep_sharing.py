@@ -9,11 +9,13 @@ from pydag._boundary.calls.run import run
 from pydag._boundary.content.options import Options
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.dag import Dag
 from pydag._boundary.packed.packed import Packed, pack, unpack
 from pydag.typing import Identity, Where
 
 
+@with_wrapper_options
 def keep_sharing(
     transformation: Callable[..., Any],
     *,
@@ -23,8 +25,18 @@ def keep_sharing(
 ) -> Callable[..., Any]:
     """Of a transformation of functions of pytrees, one of functions of DAGs.
 
-    For transformations that have no wrapper here. The function that it returns is called with one
-    pytree, a `Dag` of all arguments, and its options are for such a function.
+    For transformations that have no wrapper here. The function that JAX's transformation makes is
+    called with one pytree, a `Dag` of all arguments, and its options are for such a function.
+
+    Args:
+        transformation: Takes a function of pytrees, and perhaps options, and returns such a
+            function.
+
+    >>> w = jnp.float32(3.0)
+    >>> jit = keep_sharing(jax.jit)
+    >>> out = jit(lambda p: {"c": p["a"], "d": p["b"]})({"a": w, "b": w})
+    >>> out["c"] is out["d"]
+    True
     """
     options = Options(namespace, identity, static)
 

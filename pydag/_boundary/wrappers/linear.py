@@ -12,6 +12,7 @@ from jax import tree_util
 from pydag._boundary.content.content import Content, take_apart
 from pydag._boundary.content.options import Options
 from pydag._boundary.notices.source import Source, named
+from pydag._boundary.options import with_wrapper_options
 from pydag.errors import SharingError
 from pydag.typing import Identity
 
@@ -127,6 +128,7 @@ tree_util.register_pytree_node(
 )
 
 
+@with_wrapper_options
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,
@@ -135,9 +137,31 @@ def vjp(
     namespace: str = "",
     identity: Identity = "all",
 ) -> Any:
-    """`jax.vjp` for functions of DAGs.
+    """The value of a function of DAGs, and its pullback; as `jax.vjp`.
 
-    Cotangents have the sharing of the result; what they are pulled back to, that of the primals.
+    The pullback takes a cotangent of the value's structure, with one leaf for each shared object,
+    and gives a tuple of cotangents, structured and shared as the primals are: that of a shared
+    array is the sum over its uses. None stands for integers, text and whatever else has no
+    derivative.
+
+    Args:
+        fun: The function.
+        primals: Its arguments.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        reduce_axes: As in JAX.
+
+    Returns:
+        `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
+        a compiled function may return it.
+
+    Raises:
+        SharingError: The pullback is given two cotangents for one object.
+
+    >>> w = jnp.float32(3.0)
+    >>> value, pullback = vjp(lambda p: p["a"] * p["b"], {"a": w, "b": w})
+    >>> [cotangent] = pullback(jnp.float32(1.0))
+    >>> float(cotangent["a"]), cotangent["a"] is cotangent["b"]
+    (6.0, True)
     """
     linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
     out, pull, more = jax.vjp(linear.flat(), *linear.call.by, has_aux=True, reduce_axes=reduce_axes)
@@ -145,6 +169,7 @@ def vjp(
     return linear.finish(out, more, Pullback(pull, about))
 
 
+@with_wrapper_options
 def jvp(
     fun: Callable[..., Any],
     primals: Sequence[Any],
@@ -154,7 +179,24 @@ def jvp(
     namespace: str = "",
     identity: Identity = "all",
 ) -> Any:
-    """`jax.jvp` for functions of DAGs. None stands for the tangent of what has no derivative."""
+    """The value of a function of DAGs, and its tangent; as `jax.jvp`.
+
+    Args:
+        fun: The function.
+        primals: A tuple or list of its arguments.
+        tangents: Structured as the primals are. They may share more, and must not share less. None
+            stands for zero, and where there is no derivative.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+
+    Raises:
+        SharingError: Tangents have two different leaves where the primals have one object.
+        TypeError: Tangents are structured in another way than the primals, or of other types.
+
+    >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
+    >>> value, tangent = jvp(lambda p: p[0] * p[1], ([w, w],), ([one, one],))
+    >>> float(value), float(tangent)
+    (9.0, 6.0)
+    """
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple | list):
             raise TypeError(f"{name} of jvp must be a tuple or a list, got {type(given).__name__}")
@@ -170,6 +212,7 @@ def jvp(
     return linear.finish(out, more, tangents_of(linear.content, changes))
 
 
+@with_wrapper_options
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
@@ -177,7 +220,22 @@ def linearize(
     namespace: str = "",
     identity: Identity = "all",
 ) -> Any:
-    """`jax.linearize` for functions of DAGs."""
+    """The value of a function of DAGs, and its linear map at the primals; as `jax.linearize`.
+
+    Args:
+        fun: The function.
+        primals: Its arguments.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+
+    Returns:
+        `(value, map)`; with `has_aux`, `(value, map, aux)`. The map takes a tangent for each
+        primal, as `jvp` does, and is a pytree.
+
+    >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
+    >>> value, pushforward = linearize(lambda p: p[0] * p[1], [w, w])
+    >>> float(pushforward([one, one]))
+    6.0
+    """
     linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
     out, push, more = jax.linearize(linear.flat(), *linear.call.by, has_aux=True)
     about = _About(linear.content, _types(linear.call.by), linear.call.without_arrays())

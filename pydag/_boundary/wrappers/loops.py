@@ -9,6 +9,7 @@ import jax
 from pydag._boundary.calls.run import run_body
 from pydag._boundary.content.options import Options
 from pydag._boundary.notices.source import Source, named
+from pydag._boundary.options import with_wrapper_options
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .carried import Carried, kept_body
@@ -44,6 +45,7 @@ class _Contents:
         return self._carried.build(arrays)
 
 
+@with_wrapper_options
 def while_loop(
     cond_fun: Callable[..., Any],
     body_fun: Callable[..., Any],
@@ -53,7 +55,26 @@ def while_loop(
     identity: Identity = "all",
     static: Where | None = None,
 ) -> Dag:
-    """`jax.lax.while_loop` for DAGs. The contents of refs are carried along."""
+    """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
+
+    What is one object before the body is one after it. Refs in the carry go in as their contents,
+    and are written at the end.
+
+    Args:
+        cond_fun: Whether to go on.
+        body_fun: Gives a DAG of the same structure.
+        init_val: The first DAG.
+
+    Raises:
+        SharingError: The body returns two objects where the carry has one.
+        TypeError, ValueError: The body returns a carry of another structure or type.
+
+    >>> w = jnp.float32(1.0)
+    >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
+    >>> out = while_loop(lambda p: p["a"] < 5, double, {"a": w, "b": w})
+    >>> out["a"] is out["b"], float(out["a"])
+    (True, 8.0)
+    """
     options = Options(namespace, identity, static)
     carried, arrays = Carried.of(init_val, options, "init_val")
     carry, key = _Contents(carried), (carried.content, options.key())
@@ -84,6 +105,7 @@ def while_loop(
     return carry.finish(found)
 
 
+@with_wrapper_options
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -95,7 +117,22 @@ def fori_loop(
     identity: Identity = "all",
     static: Where | None = None,
 ) -> Dag:
-    """`jax.lax.fori_loop` for DAGs. For a traced length the contents of refs are carried along."""
+    """Apply `body_fun(i, carry)` for each `i` from `lower` to `upper`; as `jax.lax.fori_loop`.
+
+    Args:
+        lower, upper: The first `i`, and the one after the last.
+        body_fun: Gives a DAG of the same structure. What is one object before is one after it.
+        init_val: The first DAG.
+        unroll: As in JAX.
+
+    Raises:
+        SharingError, TypeError, ValueError: As `while_loop`.
+
+    >>> w = jnp.float32(1.0)
+    >>> out = fori_loop(0, 3, lambda i, p: pydag.dag_map(lambda x: x + i, p), {"a": w, "b": w})
+    >>> out["a"] is out["b"], float(out["a"])
+    (True, 4.0)
+    """
     options = Options(namespace, identity, static)
     carried, arrays = Carried.of(init_val, options, "init_val")
     takes_contents = any(isinstance(bound, jax.core.Tracer) for bound in (lower, upper))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from pydag._boundary.calls.run import run_body
 from pydag._boundary.content.options import Options
 from pydag._boundary.notices.source import Source, named
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.packed import pack, unpack
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
@@ -19,6 +20,7 @@ from .carried import Carried, kept_body
 _CARRY = "carry"
 
 
+@with_wrapper_options
 def scan(
     f: Callable[..., Any],
     init: Dag,
@@ -32,7 +34,31 @@ def scan(
     identity: Identity = "all",
     static: Where | None = None,
 ) -> tuple[Dag, Dag]:
-    """`jax.lax.scan` for DAGs. What is one object in the carry before the body is one after it."""
+    """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
+
+    What is one object in the carry before the body is one after it. There is one identity table for
+    the carry, and one for what is scanned; an array to which tuples alone lead is one of its own at
+    each place, so `(z, z)` is a carry of two. The body is traced once.
+
+    Args:
+        f: `f(carry, x)` returns a pair `(carry, y)`.
+        init: The first carry.
+        xs: What is scanned: a DAG of arrays with a leading axis of one size.
+        length, reverse, unroll, _split_transpose: As in JAX.
+
+    Returns:
+        The last carry, and the `y`s, stacked.
+
+    Raises:
+        SharingError: The body returns two objects where the carry has one.
+        TypeError, ValueError: The body returns a carry of another structure or type, or no pair.
+
+    >>> w = jnp.float32(1.0)
+    >>> double = lambda p, x: (pydag.jaxinterop.tree.map(lambda leaf: x * leaf, p), p["a"])
+    >>> last, ys = scan(double, {"a": w, "b": w}, jnp.array([2.0, 3.0]))
+    >>> last["a"] is last["b"], float(last["a"]), ys.tolist()
+    (True, 6.0, [1.0, 2.0])
+    """
     options = Options(namespace, identity, static)
     _check_callable(f, "scan")
     carried, arrays = Carried.of(init, options, "init")
@@ -88,6 +114,7 @@ def _check_axes(over: Carried, arrays: list[Leaf]) -> None:
         raise ValueError(f"scan got values with different leading axis sizes: {text}")
 
 
+@with_wrapper_options
 def map(  # JAX's name
     f: Callable[..., Any],
     xs: Dag,
@@ -97,7 +124,17 @@ def map(  # JAX's name
     identity: Identity = "all",
     static: Where | None = None,
 ) -> Dag:
-    """`jax.lax.map` for DAGs."""
+    """Apply a function to each slice of a DAG along leading axes; as `jax.lax.map`.
+
+    Args:
+        f: The function, of a slice.
+        xs: A DAG of arrays with a leading axis of one size.
+        batch_size: As in JAX.
+
+    >>> w = jnp.arange(3.0)
+    >>> map(lambda p: p["a"] * p["b"], {"a": w, "b": w}).tolist()
+    [0.0, 1.0, 4.0]
+    """
     options = Options(namespace, identity, static)
     _check_callable(f, "map")
     over, slices = Carried.of(xs, options, "xs")
@@ -117,6 +154,7 @@ def map(  # JAX's name
     return unpack(jax.lax.map(flat, slices, batch_size=batch_size), refs)
 
 
+@with_wrapper_options
 def associative_scan(
     fn: Callable[..., Any],
     elems: Dag,
@@ -126,7 +164,19 @@ def associative_scan(
     namespace: str = "",
     identity: Identity = "all",
 ) -> Dag:
-    """`jax.lax.associative_scan` for DAGs."""
+    """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
+
+    Args:
+        fn: Combines two DAGs to one of the same structure. What is one object stays one.
+        elems: A DAG of arrays.
+        reverse, axis: As in JAX.
+
+    >>> w = jnp.arange(4.0)
+    >>> add = lambda p, q: pydag.jaxinterop.tree.map(lambda x, y: x + y, p, q)
+    >>> out = associative_scan(add, {"a": w, "b": w})
+    >>> out["a"] is out["b"], out["a"].tolist()
+    (True, [0.0, 1.0, 3.0, 6.0])
+    """
     options, source = Options(namespace, identity), Source(fn)
     over, arrays = Carried.of(elems, options, "elems")
 

@@ -15,6 +15,7 @@ from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.packed import unpack
 from pydag._boundary.treatments.outputs import Outputs
 from pydag._boundary.treatments.treatments import Question, treatments
@@ -39,6 +40,7 @@ _IN = Question("shard_map in_specs", _described, _is_spec)
 _OUT = Question("shard_map out_specs", _described, _is_spec)
 
 
+@with_wrapper_options
 def shard_map(
     f: Any = None,
     /,
@@ -51,7 +53,27 @@ def shard_map(
     namespace: str = "",
     identity: Identity = "all",
 ) -> Any:
-    """`jax.shard_map` for functions of DAGs: one object has one spec."""
+    """Map a function of DAGs over parts of their arrays; as `jax.shard_map`.
+
+    A shared array is divided once, and is one array inside and in the result.
+
+    Args:
+        f: The function, of positional arguments. Left out, `shard_map` returns a decorator.
+        out_specs: A tree prefix of the result.
+        in_specs: A tree prefix of the tuple of arguments.
+        mesh, axis_names, check_vma: As in JAX.
+
+    Raises:
+        SharingError: When called: two places of one object are given two specs.
+
+    >>> mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    >>> spec = jax.sharding.PartitionSpec("x")
+    >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
+    >>> w = jnp.arange(3.0)
+    >>> out = shard_map(double, mesh=mesh, in_specs=spec, out_specs=spec)({"a": w, "b": w})
+    >>> out["a"] is out["b"], out["a"].tolist()
+    (True, [0.0, 2.0, 4.0])
+    """
     jax_options: dict[str, Any] = {
         "mesh": mesh,
         "axis_names": axis_names,

@@ -6,18 +6,33 @@ from typing import Any
 
 from pydag._boundary.compiled.jit import jit
 from pydag._boundary.notices.source import wraps
+from pydag._boundary.options import with_wrapper_options
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Where
 
 
+@with_wrapper_options
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
-    """`jax.eval_shape` for functions of DAGs: the result with shapes and types for arrays."""
+    """The result of a function of DAGs with shapes and types for arrays; as `jax.eval_shape`.
+
+    What is one object in the result is one `jax.ShapeDtypeStruct` in what this returns.
+
+    Args:
+        fun: The function. It is traced, and not run.
+        args, kwargs: Its arguments. What has `shape` and `dtype` may stand for an array.
+
+    >>> w = jax.ShapeDtypeStruct((2, 3), jnp.float32)
+    >>> out = eval_shape(lambda p: {"c": p["a"], "d": p["b"]}, {"a": w, "b": w})
+    >>> out["c"].shape, out["c"] is out["d"]
+    ((2, 3), True)
+    """
     if not callable(fun):
         raise TypeError(f"eval_shape expects a function, got {short_repr(fun)}")
     own = wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
     return jit(own).eval_shape(*args, **kwargs)
 
 
+@with_wrapper_options
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: Any = (),
@@ -29,7 +44,21 @@ def make_jaxpr(
     identity: Identity = "all",
     static: Where | None = None,
 ) -> Callable[..., Any]:
-    """`jax.make_jaxpr` for functions of DAGs: the program of the distinct leaves."""
+    """A function that gives the program of a function of DAGs; as `jax.make_jaxpr`.
+
+    The program takes and returns each distinct array once.
+
+    Args:
+        fun: The function. It is traced, and not run.
+        static_argnums: Arguments that are not opened.
+        axis_env: As in JAX.
+        return_shape: Whether the result is a pair, of the program and what `eval_shape` gives.
+        abstracted_axes: As in JAX.
+
+    >>> w = jnp.ones(3)
+    >>> len(make_jaxpr(lambda p: p["a"] + p["b"])({"a": w, "b": w}).in_avals)
+    1
+    """
     options: dict[str, Any] = {"namespace": namespace, "identity": identity, "static": static}
     compiled = jit(fun, static_argnums=static_argnums or None, **options)
 

@@ -16,6 +16,7 @@ from pydag._boundary.content.paths import CALL
 from pydag._boundary.content.separate import separated
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.source import Source, named, wraps
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.packed import unpack
 from pydag._boundary.treatments.outputs import Outputs
 from pydag._boundary.treatments.treatments import Question, treatments
@@ -30,6 +31,7 @@ def _axis(axis: Any) -> str:
 _IN, _OUT = Question("vmap in_axes", _axis), Question("vmap out_axes", _axis)
 
 
+@with_wrapper_options
 def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,
@@ -43,10 +45,28 @@ def vmap(
     identity: Identity = "all",
     static: Where | None = None,
 ) -> Callable[..., Any]:
-    """`jax.vmap` for functions of DAGs: one object has one axis.
+    """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
-    Arguments with different axes have nothing in common inside of the function: an object in two of
-    them is two there.
+    A shared array is mapped once, and is one array inside and in the result. Arguments of one axis
+    specification have one identity table; what is in two with different ones is two inside. Leaves
+    that JAX can't trace are in the result where the function put them, without an axis.
+
+    Args:
+        fun: The function.
+        in_axes: A tree prefix of the tuple of positional arguments; keyword arguments are mapped
+            over axis 0.
+        out_axes: A tree prefix of the result.
+        axis_name, axis_size, spmd_axis_name, sum_match: As in JAX.
+
+    Raises:
+        SharingError: When called: two places of one object are given two axes.
+        ValueError: When called: a prefix doesn't fit, or an array doesn't have its axis, or the
+            sizes of axes differ.
+
+    >>> w = jnp.arange(3.0)
+    >>> out = vmap(lambda p: {"c": p["a"] * p["b"], "d": p["a"]})({"a": w, "b": w})
+    >>> out["c"].tolist()
+    [0.0, 1.0, 4.0]
     """
     options, source = Options(namespace, identity, static), Source(fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
