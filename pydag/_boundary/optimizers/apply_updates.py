@@ -10,6 +10,7 @@ from pydag._boundary.content.content import take_apart
 from pydag._boundary.content.options import Options
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.plain_trace import plain_trace
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.dag import Dag as PackedDag
 from pydag.errors import SharingError
 from pydag.typing import Dag, Identity, Leaf
@@ -33,6 +34,7 @@ def _added(parameter: Leaf, update: Leaf) -> Leaf:
     return new
 
 
+@with_wrapper_options
 def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Identity = "all") -> T:
     """A model with updates added to it; as `optax.apply_updates`, and what is shared stays shared.
 
@@ -40,9 +42,9 @@ def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Ide
     gets a new content, and the new model holds the same ref.
 
     Args:
+        params: The model.
         updates: What `update` of an `optimizer` returns; or any DAG of this structure. It may share
             more than the model.
-        namespace, identity: As in `pydag.dag_flatten`.
 
     Raises:
         SharingError: There are two updates for one leaf.

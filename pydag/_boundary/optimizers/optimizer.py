@@ -14,6 +14,7 @@ from pydag._boundary.content.options import Options
 from pydag._boundary.content.state import state_leaves
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.shared_selection import warn_of_shared_selection
+from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.dag import Dag as PackedDag
 from pydag.ops.select import select, where_there
 from pydag.structure.text import short_repr
@@ -139,6 +140,7 @@ def _contents(leaves: Sequence[Leaf]) -> list[Leaf]:
     return [leaf[...] if jax_private.is_ref(leaf) else leaf for leaf in leaves]
 
 
+@with_wrapper_options
 def optimizer(
     tx: Any, wrt: Where | None = None, *, namespace: str = "", identity: Identity = "all"
 ) -> Any:
@@ -157,7 +159,6 @@ def optimizer(
         tx: Any transformation of optax's that works on a dict of arrays.
         wrt: Which leaves are trained, as in `pydag.dag_mask`. By default all that have a
             derivative, but for what NNX holds in Variables that are no `nnx.Param`.
-        namespace, identity: As in `pydag.dag_flatten`.
 
     Returns:
         An `optax.GradientTransformationExtraArgs`. Its state has the attributes and items of the

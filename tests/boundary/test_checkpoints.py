@@ -14,10 +14,7 @@ from safetensors.numpy import save_file
 import pydag
 import pydag.jaxinterop as pj
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Sharding info not provided"),
-    pytest.mark.skipif(not hasattr(pj, "mask"), reason="for the boundary that replaces this one"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:Sharding info not provided")
 
 
 @pydag.register_module
