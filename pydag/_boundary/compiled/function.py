@@ -39,7 +39,11 @@ def _placed(sharding: Any) -> str:
 IN_SHARDINGS = Question("jit in_shardings", _placed, is_sharding)
 OUT_SHARDINGS = Question("jit out_shardings", _placed, is_sharding)
 _DONATION = Question(
-    "donate_argnums", str, None, "Donate both arguments or neither, or give one of them a copy."
+    "donate_argnums",
+    str,
+    None,
+    "Donate both arguments or neither, or give one of them a copy.",
+    lambda how, leaf: "kept" if jax_private.is_ref(leaf) else how,
 )
 
 

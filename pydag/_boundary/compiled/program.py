@@ -96,15 +96,14 @@ class Program:
         may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
         self._copy: Callable[[Leaf], Leaf] | None = _copy if donated and may_repeat else None
         self._inner = jax.jit(self._flat) if refs else None
-        self.jitted: Any = (
-            None if refs else self._jitted(self._flat, donated, recipe.outputs.prefix)
-        )
+        self.jitted: Any = None if refs else self._jitted(self._flat, donated)
 
-    def _jitted(self, flat: Any, donated: _Positions, prefix: Any) -> Any:
+    def _jitted(self, flat: Any, donated: _Positions) -> Any:
+        prefix = self._recipe.outputs.prefix
         given: dict[str, Any] = {} if self._shardings is None else {"in_shardings": self._shardings}
         if prefix is not None:
-            updates = bool(self._recipe.updated)
-            given["out_shardings"] = Update().beside(prefix) if updates else prefix
+            prefix = Update().beside(prefix) if self._recipe.updated else prefix
+            given["out_shardings"] = (prefix, None) if self.written else prefix
         return jax.jit(flat, donate_argnums=donated, **given, **self._recipe.jax_options)
 
     @property
@@ -129,12 +128,9 @@ class Program:
         """Lets more contents come out."""
         self.written = tuple(sorted({*self.written, *more}))
         flat = contents.with_contents(self._inner, self.refs, self.written)
-        prefix = self._recipe.outputs.prefix
         donated = tuple(sorted({*self._donated, *self.written}))
         self.jitted = self._jitted(
-            named(flat, self._recipe.source, lambda: self.content.paths(CALL)),
-            donated,
-            None if prefix is None else (prefix, None),
+            named(flat, self._recipe.source, lambda: self.content.paths(CALL)), donated
         )
 
     def arguments(self, leaves: Sequence[Leaf]) -> list[Leaf]:
@@ -153,7 +149,7 @@ class Program:
     def call(self, leaves: Sequence[Leaf]) -> Any:
         """What JAX returns; new contents of refs are written."""
         returned = self.jitted(*self.arguments(leaves))
-        if self.refs:
+        if self.written:
             returned, new = returned
             contents.write(leaves, self.written, new)
         return returned

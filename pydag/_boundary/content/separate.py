@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments in groups that have nothing in common: an object in two of them becomes two."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,11 +15,17 @@ from .leaves import is_array
 from .options import Options
 
 
-def separated(args: Sequence[Dag], groups: Sequence[Any], options: Options) -> tuple[Dag, ...]:
+def separated(
+    args: Sequence[Dag],
+    groups: Sequence[Any],
+    options: Options,
+    group_of: Callable[[Any, Any], Any] = lambda group, _: group,
+) -> tuple[Dag, ...]:
     """The arguments, with copies of what those of one group share with those of an earlier one.
 
     Args:
         groups: For each argument, which it belongs to.
+        group_of: For an array of a group, what is the same in groups that it has in common.
     """
     if options.identity != "all" or len(set(groups)) < 2:
         return tuple(args)
@@ -33,7 +39,7 @@ def separated(args: Sequence[Dag], groups: Sequence[Any], options: Options) -> t
             for x in leaves
             if is_array(x)
             and not jax_private.is_ref(x)
-            and owners.setdefault(id(x), group) != group
+            and owners.setdefault(id(x), group_of(group, x)) != group_of(group, x)
         }
 
         def separate(x: Any, clashes: set[int] = clashes, group: Any = group) -> Any:

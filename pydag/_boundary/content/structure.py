@@ -6,6 +6,7 @@ from typing import Any
 
 from jax import tree_util
 
+from pydag._boundary.foreign.jax_private import function_in
 from pydag._core import PyDagSpec
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing, Record
@@ -35,7 +36,9 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
         _known.set(spec, known)
     for position, record in known:
         if record.type is tree_util.Partial:
-            check_value(record.detail, functools.partial(_place, spec, position, roots, "func"))
+            check_value(
+                function_in(record.detail), functools.partial(_place, spec, position, roots, "func")
+            )
             continue
         place = _place(spec, position, roots, _meta_with_array(record))
         raise TypeError(

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pydag uses of JAX that JAX doesn't promise to keep, looked up here at import."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import jax
+from jax import tree_util
 
 from pydag.registry.optree_private import look_up
 
@@ -88,6 +90,14 @@ def written_inputs(traced: Any) -> frozenset[int]:
 def inputs_of(leaf: Any) -> list[Any]:
     """What a traced array was computed from, in one step; empty where JAX doesn't tell."""
     return list(getattr(getattr(leaf, "parent", None), "in_tracers", ()))
+
+
+_Shim: Any = type(tree_util.Partial(functools.partial(print)).func)  # type: ignore[no-untyped-call]
+
+
+def function_in(detail: Any) -> Any:
+    """The function of a `Partial`, given its auxiliary data: JAX wraps one that is a partial."""
+    return detail.fun if type(detail) is _Shim else detail
 
 
 def is_ref(leaf: Any) -> bool:

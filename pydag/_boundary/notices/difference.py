@@ -8,7 +8,7 @@ import jax
 
 import pydag._core as _core
 from pydag._boundary.content.content import Content
-from pydag._boundary.content.paths import CALL, path_texts
+from pydag._boundary.content.paths import CALL, Roots, path_texts
 from pydag.structure.text import short_repr
 
 from .source import Source
@@ -16,12 +16,14 @@ from .source import Source
 _logger = logging.getLogger("pydag.jaxinterop")
 
 
-def difference(first: Content, second: Content) -> str:
-    """Where the arguments of two calls differ in more than arrays, with both sides."""
+def difference(first: Content, second: Content, roots: Roots = CALL) -> str:
+    """Where two trees differ in more than arrays, with both sides; empty if they don't."""
+    if first == second:
+        return ""
     if first.key != second.key or first.positions != second.positions:
-        found = _core.explain(first.spec, second.spec, True, CALL)
+        found = _core.explain(first.spec, second.spec, True, roots)
         return found or f"  first:  {first!r}\n  second: {second!r}"
-    texts = path_texts(first.spec, CALL)
+    texts = path_texts(first.spec, roots)
     lines = [
         f"{texts[i]}\n  first:  {short_repr(a)}\n  second: {short_repr(b)}"
         for i, a, b in zip(first.positions, first.values, second.values, strict=True)

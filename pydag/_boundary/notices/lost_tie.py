@@ -78,7 +78,7 @@ def _lost_tie(
         if own == spec or own.num_paths != spec.num_paths:
             continue
         # It is a prefix where it shares less, and nothing else differs.
-        if not (own.is_prefix(spec) or _unfold_alike(own, spec)):
+        if not (own.is_prefix(spec) or unfold_alike(own, spec)):
             continue
         by_path = LeavesByPath(spec, range(spec.num_leaves))
         numbers = [by_path.at(path) for path in own.paths()]
@@ -90,7 +90,8 @@ def _lost_tie(
     return None
 
 
-def _unfold_alike(one: PyDagSpec, other: PyDagSpec) -> bool:
+def unfold_alike(one: PyDagSpec, other: PyDagSpec) -> bool:
+    """Whether two structures differ in sharing alone."""
     a, b = Listing.of(one), Listing.of(other)
     walk = Walk([(0, 0)])
     for i, j in walk:

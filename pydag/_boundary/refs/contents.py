@@ -91,13 +91,13 @@ def contents_in(
 def with_contents(inner: Any, refs: Sequence[int], written: Sequence[int]) -> Callable[..., Any]:
     """Of a jitted function of leaves, refs among them, one of contents in their place.
 
-    It returns the result and the new contents of those that are written.
+    It returns the result; and the new contents of those that are written, if any are.
 
     Args:
         refs, written: Positions among the leaves.
     """
 
-    def flat(*leaves: Leaf) -> tuple[Any, tuple[Leaf, ...]]:
+    def flat(*leaves: Leaf) -> Any:
         inside = list(leaves)
         for i in refs:
             inside[i] = jax.new_ref(inside[i])
@@ -105,7 +105,7 @@ def with_contents(inner: Any, refs: Sequence[int], written: Sequence[int]) -> Ca
         if not found.issubset(written):
             raise WritesMoreError(found)
         result = inner(*inside)
-        return result, tuple(inside[i][...] for i in written)
+        return (result, tuple(inside[i][...] for i in written)) if written else result
 
     return flat
 

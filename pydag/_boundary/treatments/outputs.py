@@ -46,8 +46,8 @@ class Outputs:
         owned = frozenset[int]().union(*_core.module_leaves(spec))
         is_answer = question.is_answer or _is_axis
         for i, answer in enumerate(map(number_in, answers)):
-            if i in owned and not is_answer(answer):
-                continue  # a module's configuration
+            if not is_answer(answer) and (i in owned or isinstance(answer, str)):
+                continue  # configuration
             if answer not in self._answers:
                 self._answers.append(answer)
         self._is_one = spec.is_leaf()

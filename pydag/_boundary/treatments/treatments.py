@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One treatment for each object, at every path, read from a tree prefix."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pydag._core as _core
@@ -10,7 +10,7 @@ from pydag._boundary.content.numbers import number_in
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL, Roots, path_texts
 from pydag.errors import SharingError
-from pydag.typing import Dag
+from pydag.typing import Dag, Leaf
 
 COPIES = 'pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.'
 
@@ -22,6 +22,7 @@ class Question(NamedTuple):
     describe: Callable[[Any], str]  # an answer, in words
     is_answer: Callable[[Any], bool] | None = None  # where an answer may itself be a node
     advice: str = COPIES
+    normal: Callable[[Any, Leaf], Any] = lambda answer, _: answer  # equal for what is the same
 
 
 def treatments(
@@ -66,17 +67,23 @@ def treatments(
             "one answer for all of it."
         ) from None
     if conflicts:
-        _check(conflicts, question, content, roots)
+        by_path = dict(zip(path_texts(full, "tree"), leaves, strict=True))
+        _check(conflicts, question, content, roots, by_path)
     found = [answer for answer, leaf in zip(found, leaves, strict=True) if leaf is not None]
     return list(content.traced_among(found))
 
 
-def _check(conflicts: Any, question: Question, content: Content, roots: Roots) -> None:
+def _check(
+    conflicts: Any, question: Question, content: Content, roots: Roots, leaves: Mapping[str, Leaf]
+) -> None:
     texts = path_texts(content.spec, "tree")
     static = {texts[i] for i in content.positions}
     for one, other, first, second in conflicts:
         a, b = question.describe(first), question.describe(second)
         if a == b or one in static:
+            continue
+        leaf = leaves[one]
+        if question.normal(first, leaf) == question.normal(second, leaf):
             continue
         raise SharingError(
             f"one object is both {a} and {b}\n"

@@ -9,7 +9,10 @@ import jax
 import pydag._core as _core
 from pydag._boundary.calls.call import Call
 from pydag._boundary.calls.run import run
+from pydag._boundary.content.content import Content
 from pydag._boundary.content.options import Options
+from pydag._boundary.notices.difference import difference
+from pydag._boundary.notices.lost_tie import unfold_alike
 from pydag._boundary.notices.source import Source, named
 from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.packed import pack
@@ -135,27 +138,31 @@ def _branched(
 
 
 def _explain(what: str, results: Sequence[Any], error: TypeError) -> None:
-    """Says where the results of branches differ in structure, if they do."""
-    specs = list(map(_spec, results))
-    for spec in specs[1:]:
-        if spec != specs[0]:
-            is_sharing = spec.num_paths == specs[0].num_paths and (
-                spec.is_prefix(specs[0]) or specs[0].is_prefix(spec)
-            )
-            shown = _core.explain(specs[0], spec, roots="result")
-            cure = (
-                "Copy what only starts equal: pj.tree.copy(...); or tie it in all branches."
-                if is_sharing
-                else "Return the same structure from all branches."
-            )
-            kind: type[Exception] = SharingError if is_sharing else TypeError
-            raise kind(
-                f"the results of the branches of {what} must be structured alike\n{shown}\n  {cure}"
-            ) from error
+    """Says where the results of branches differ in more than arrays, if they do."""
+    names = ["true_fun", "false_fun"]
+    if what == "switch":
+        names = [f"branches[{i}]" for i in range(len(results))]
+    first, *others = map(_content, results)
+    for number, other in enumerate(others, 1):
+        shown = difference(first, other, "result")
+        if not shown:
+            continue
+        is_sharing = first.spec != other.spec and unfold_alike(first.spec, other.spec)
+        cure = (
+            "Copy what only starts equal: pj.tree.copy(...); or tie it in all branches."
+            if is_sharing
+            else "Return the same structure from all branches."
+        )
+        kind: type[Exception] = SharingError if is_sharing else TypeError
+        raise kind(
+            f"the results of the branches of {what} must be structured alike\n"
+            f"  (first: {names[0]}, second: {names[number]})\n{shown}\n  {cure}"
+        ) from error
 
 
-def _spec(result: Any) -> Any:
+def _content(result: Any) -> Content:
     if type(result) is not _core.Result:
-        return _core.structure(result)
+        return Content(_core.structure(result), (), ())
     structure = _core.open_result(result)[1]
-    return structure[0] if isinstance(structure, tuple) else structure
+    spec, _, statics = structure if isinstance(structure, tuple) else (structure, None, None)
+    return statics or Content(spec, (), ())

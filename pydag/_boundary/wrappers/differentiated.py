@@ -94,6 +94,13 @@ class Differentiated:
                 self._roots,
                 depth=1,
             )
+        if not leaves and content.positions:
+            raise TypeError(
+                f"there is nothing to differentiate by: {', '.join(self._roots)} holds no array "
+                "and no number that is data\n"
+                "  Pass the arrays in a list, a dict or an object of a registered class; or name "
+                "another argument by argnums."
+            )
         if not found and content.spec.num_leaves:
             kinds = sorted({str(getattr(x, "dtype", type(x).__name__)) for x in leaves})
             selects = (

@@ -80,7 +80,12 @@ def value_and_grad(
             allow_int=allow_int,
         )
         try:
-            (_, (packed, contents)), found = differentiate(*call.by)
+            # JAX wants something to differentiate by.
+            found: Any = ()
+            if call.by:
+                (_, (packed, contents)), found = differentiate(*call.by)
+            else:
+                _, (packed, contents) = flat()
         except TypeError as error:
             if str(error).startswith("Gradient only defined for"):
                 error.add_note(f"The function is {source.text}.")

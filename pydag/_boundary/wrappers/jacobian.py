@@ -52,7 +52,8 @@ def _jacobian(
         differentiate = transformation(
             named(flat, source, call.paths), numbers, has_aux=True, **jax_options
         )
-        rows, (aux, contents) = differentiate(*call.by)
+        rows, (aux, contents) = differentiate(*call.by) if call.by else flat()
+        rows = rows if call.by else [()] * len(rows)
         call.write(contents)
         (content,) = kept
         positions = content.traced_positions()

@@ -28,7 +28,7 @@ class _Linear:
         self._fun, self._source, self._has_aux = fun, Source(fun), has_aux
         self.options = options
         self.call = Differentiated(tuple(range(len(primals))), None, tuple(primals), {}, options)
-        self.result: tuple[Content, list[Any]] | None = None
+        self._contents: list[Content] = []
 
     def flat(self) -> Callable[..., Any]:
         """The function of leaves: the leaves of its result; beside them all else that comes out."""
@@ -40,7 +40,7 @@ class _Linear:
                 result, aux = checked_pair(result)
                 aux = self.call.pack(aux)
             leaves, content = take_apart(result, self.options, "result", is_result=True)
-            self.result = content, leaves
+            self._contents[:] = [content]
             return leaves, (aux, contents)
 
         return named(flat, self._source, self.call.paths)
@@ -48,8 +48,7 @@ class _Linear:
     @property
     def content(self) -> Content:
         """The result without its traced leaves."""
-        assert self.result is not None  # the function was run
-        return self.result[0]
+        return self._contents[0]
 
     def finish(self, out: Sequence[Any], more: tuple[Any, Any], made: Any) -> Any:
         """What the wrapper returns: the result, what was made beside it, and perhaps the aux."""

@@ -19,7 +19,7 @@ from pydag._boundary.notices.source import Source, named, wraps
 from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.packed.packed import unpack
 from pydag._boundary.treatments.outputs import Outputs
-from pydag._boundary.treatments.treatments import Question, treatments
+from pydag._boundary.treatments.treatments import COPIES, Question, treatments
 from pydag.structure.text import short_repr
 from pydag.typing import Identity, Where
 
@@ -28,7 +28,17 @@ def _axis(axis: Any) -> str:
     return "not mapped" if axis is None else f"mapped over axis {axis}"
 
 
-_IN, _OUT = Question("vmap in_axes", _axis), Question("vmap out_axes", _axis)
+def _counted(axis: Any, num_dims: int) -> Any:
+    """An axis counted from the first; anything else as it is."""
+    is_axis = isinstance(axis, int) and -num_dims <= axis < num_dims
+    return axis % num_dims if is_axis else axis
+
+
+_ADVICE = f"Give both places one axis, or one of them a copy.\n  {COPIES}"
+_IN = Question("vmap in_axes", _axis, None, _ADVICE, lambda axis, x: _counted(axis, jnp.ndim(x)))
+_OUT = Question(  # the function's result lacks the axis
+    "vmap out_axes", _axis, None, _ADVICE, lambda axis, x: _counted(axis, jnp.ndim(x) + 1)
+)
 
 
 @with_wrapper_options
@@ -95,7 +105,11 @@ def vmap(
                 f"vmap in_axes has {len(axes)} entries for {len(args)} positional arguments: "
                 f"{short_repr(in_axes)}"
             )
-        call = separated(args, [_group(x, options) for x in axes], options), kwargs
+        groups = [*(_group(x, options) for x in axes), 0]
+        *own, by_name = separated(
+            (*args, kwargs), groups, options, lambda group, x: _counted(group, x.ndim)
+        )
+        call = tuple(own), by_name
         leaves, content = take_apart(call, options, CALL)
         by_leaf = treatments(_IN, (axes, 0), call, content, options)
 
@@ -117,7 +131,9 @@ def vmap(
 
 
 def _group(axes: Any, options: Options) -> Any:
-    """What is equal for equal axes."""
+    """What is equal for equal axes; an axis itself."""
+    if isinstance(axes, int):
+        return axes
     leaves, spec = _core.flatten(axes, none_is_leaf=True, namespace=options.namespace)
     return spec, tuple(leaves)
 
