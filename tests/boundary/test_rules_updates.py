@@ -179,6 +179,21 @@ def test_ties_between_arguments() -> None:
         pj.jit(tie, update_argnums=0)({"x": shared}, {"x": jnp.ones(1)})
 
 
+def test_an_argument_that_is_an_array_holds_nothing() -> None:
+    """It is no tie with what is updated, whatever is written."""
+
+    def f(tree: Any, x: Any) -> Any:
+        tree["w"], tree["v"] = tree["w"] + 1, x
+        return {"a": x, "b": x + 1}
+
+    one = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    for shardings in (None, one, {"a": None, "b": one}):
+        tree = {"w": X, "v": X + 1}
+        pj.jit(f, update_argnums=0, out_shardings=shardings)(tree, X)
+        assert (tree["w"].tolist(), tree["v"].tolist()) == ([2.0, 3.0], [1.0, 2.0])
+        assert tree["v"] is not X
+
+
 def test_an_object_of_two_arguments_is_updated_if_one_is() -> None:
     """A module that an argument that isn't updated holds, too, is updated."""
 

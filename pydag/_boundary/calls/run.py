@@ -53,6 +53,7 @@ def run(
     *,
     updated: Chosen | None = None,
     is_staged: bool = True,
+    equal: frozenset[int] = frozenset(),
 ) -> tuple[Dag, Update]:
     """The result of a function, and what it writes into arguments that are updated.
 
@@ -60,8 +61,9 @@ def run(
         tree: The arguments, made for this call.
         updated: Which arguments are updated; None for a wrapper that has no such option.
         is_staged: Whether the function is traced to be run later.
+        equal: Leaves whose elements are all equal.
     """
-    given = Given.of(tree, options, CALL)
+    given = Given.of(tree, options, CALL)._replace(equal=equal)
     own = UpdatedArguments(given, updated, is_staged) if updated else None
     args = tuple(map(_unwrapped, tree[0]))
     kwargs = {name: _unwrapped(argument) for name, argument in tree[1].items()}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A function by `jit`, with its options: its programs, one for each content of its arguments."""
 
+import copyreg
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from pydag._boundary.content.paths import CALL
 from pydag._boundary.content.values import is_settled
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.difference import explain_miss
+from pydag._boundary.notices.lost_tie import equal_leaves
 from pydag._boundary.notices.numbers import ChangingNumbers
 from pydag._boundary.notices.source import Source
 from pydag._boundary.packed.packed import unpack
@@ -70,6 +72,13 @@ class CompiledFunction:
     ) -> None:
         self.source, self.options = source, options
         self._static, self._donated, self._in_shardings = static, donated, shardings[0]
+        self._made_of = {
+            "static": static,
+            "donated": donated,
+            "updated": updated,
+            "shardings": shardings,
+            "jax_options": jax_options,
+        }
         self.outputs = Outputs(OUT_SHARDINGS, shardings[1], None, options)
         self._recipe = Recipe(get, source, options, self.outputs, updated, jax_options)
         self._programs: dict[Hashable, Program] = {}
@@ -80,6 +89,10 @@ class CompiledFunction:
         parameters = parameters_of(get())
         takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
         self._places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For `cloudpickle`: where it arrives, nothing is compiled yet."""
+        return _arrived, (self._recipe.get(), self.options, self._made_of)
 
     # --- a call ---
 
@@ -123,7 +136,9 @@ class CompiledFunction:
             donated, shardings = self._donated_leaves(call, content, leaves), None
             if self._in_shardings is not None:
                 shardings = self._shardings(call, content)
-            program = Program(self._recipe, content, donated, shardings, refs)
+            program = Program(
+                self._recipe, content, donated, shardings, refs, equal_leaves(content, leaves)
+            )
             if len(self._programs) >= _MOST:
                 self.forget()
             self._programs[key] = program
@@ -184,9 +199,9 @@ class CompiledFunction:
 
     # --- what users see ---
 
-    def caller(self) -> Callable[..., Any]:
-        """The function that users call: the core makes its calls."""
-        caller = _core.jit_caller(
+    def core_caller(self) -> _core.JitCaller:
+        """The core's part of the function that users call."""
+        return _core.jit_caller(
             plans=self._plans,
             unties=self._recipe.unties,
             note_untie=note_untie,
@@ -196,6 +211,10 @@ class CompiledFunction:
             run=self.run,
             recover=self.recover,
         )
+
+    def caller(self) -> Callable[..., Any]:
+        """The function that users call: the core makes its calls."""
+        caller = self.core_caller()
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return caller(*args, **kwargs)
@@ -216,6 +235,22 @@ class CompiledFunction:
         self._programs.clear()
         _core.forget_plans(self._plans, None)
         _core.forget_static_leaves(self._plans)
+
+
+def _arrived(fun: Any, options: Options, made_of: dict[str, Any]) -> CompiledFunction:
+    return CompiledFunction(lambda: fun, Source(fun), options, **made_of)
+
+
+def _arrived_caller(compiled: CompiledFunction) -> _core.JitCaller:
+    return compiled.core_caller()
+
+
+def _reduce_caller(caller: _core.JitCaller) -> tuple[Any, ...]:
+    run: Any = caller.run  # a method of the compiled function
+    return _arrived_caller, (run.__self__,)
+
+
+copyreg.pickle(_core.JitCaller, _reduce_caller)
 
 
 def _check_static(value: Any, spot: int | str, options: Options) -> None:

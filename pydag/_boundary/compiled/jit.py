@@ -14,6 +14,7 @@ from pydag._boundary.content.options import Options
 from pydag._boundary.notices.source import Source, name_of, wraps
 from pydag._boundary.options import with_wrapper_options
 from pydag._boundary.treatments.arguments import NOTHING, Chosen, spot_text
+from pydag._boundary.treatments.outputs import is_sharding
 from pydag.registry.class_table import names_in
 from pydag.typing import Identity, Where
 
@@ -122,7 +123,7 @@ def jit(
             **chosen,
         )
 
-    shardings = _hashable(in_shardings), _hashable(out_shardings)
+    shardings = _tree_key(in_shardings, namespace), _tree_key(out_shardings, namespace)
     key = "jit", *chosen.values(), options.key(), shardings, _hashable(jax_options)
     return _dressed(fun, kept_for(fun, key, make))
 
@@ -146,6 +147,14 @@ def _check_apart(static: Chosen, updated: Chosen) -> None:
     ]
     if both:
         raise ValueError(f"{spot_text(both[0])} can't be both static and updated")
+
+
+def _tree_key(prefix: Any, namespace: str) -> Any:
+    """A tree of shardings as part of a key: equal for equal shardings in equal structures."""
+    leaves, spec = _core.flatten(
+        prefix, is_leaf=is_sharding, none_is_leaf=True, namespace=namespace, identity="nodes"
+    )
+    return spec, _hashable(leaves)
 
 
 def _hashable(given: Any) -> Any:

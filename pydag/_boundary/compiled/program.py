@@ -22,7 +22,6 @@ from pydag._boundary.notices.source import Source, named
 from pydag._boundary.refs import contents
 from pydag._boundary.treatments.arguments import Chosen
 from pydag._boundary.treatments.outputs import Outputs
-from pydag._boundary.updates.update import Update
 from pydag._core import SpecKey
 from pydag.sharing.tie import num_unties
 from pydag.typing import Leaf
@@ -53,14 +52,16 @@ class Recipe:
         self.get, self.source, self.options, self.outputs = get, source, options, outputs
         self.updated, self.jax_options, self.unties = updated, jax_options, _core.flag()
 
-    def flat(self, content: Content) -> Callable[..., Any]:
-        """The function of leaves that JAX traces."""
+    def flat(self, content: Content, equal: frozenset[int]) -> Callable[..., Any]:
+        """The function of leaves that JAX traces; `equal` are arrays that have one value."""
         positions = content.traced_positions()
 
         def flat(*leaves: Leaf) -> Any:
             before = num_unties()
             tree: Any = content.build(leaves)
-            result, update = run(self.get(), tree, self.options, self.source, updated=self.updated)
+            result, update = run(
+                self.get(), tree, self.options, self.source, updated=self.updated, equal=equal
+            )
             if num_unties() != before:
                 self.unties.set()
             pairs = zip(positions, leaves, strict=True)
@@ -79,6 +80,7 @@ class Program:
         donated: Positions among the traced leaves.
         shardings: One for each traced leaf; None where nothing is said.
         refs: Positions, among the traced leaves, of refs whose contents are passed.
+        equal: Positions, among all leaves, of arrays that have one value in the first call.
     """
 
     def __init__(
@@ -88,10 +90,11 @@ class Program:
         donated: _Positions,
         shardings: Sequence[Any] | None,
         refs: _Positions,
+        equal: frozenset[int],
     ) -> None:
         self.content, self.refs, self.written = content, refs, _Positions()
         self._recipe, self._donated, self._shardings = recipe, donated, shardings
-        self._flat = recipe.flat(content)
+        self._flat = recipe.flat(content, equal)
         self._closes_over_refs = False
         may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
         self._copy: Callable[[Leaf], Leaf] | None = _copy if donated and may_repeat else None
@@ -102,7 +105,9 @@ class Program:
         prefix = self._recipe.outputs.prefix
         given: dict[str, Any] = {} if self._shardings is None else {"in_shardings": self._shardings}
         if prefix is not None:
-            prefix = Update().beside(prefix) if self._recipe.updated else prefix
+            nothing: Any = None
+            if self._recipe.updated:
+                prefix = _core.make_updated(None, (prefix, None, nothing))
             given["out_shardings"] = (prefix, None) if self.written else prefix
         return jax.jit(flat, donate_argnums=donated, **given, **self._recipe.jax_options)
 

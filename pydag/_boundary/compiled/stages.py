@@ -35,6 +35,7 @@ class Stage:
         leaves: Any,
     ) -> None:
         self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
+        self._info: Any = None
         self._shapes = list(map(_shape, program.content.all_leaves(leaves)))
 
     def __getattr__(self, name: str) -> Any:
@@ -42,7 +43,7 @@ class Stage:
 
     def _next(self, stage: Any) -> "Stage":
         made = object.__new__(Stage)
-        made.__dict__.update(self.__dict__, _stage=stage)
+        made.__dict__.update(self.__dict__, _stage=stage, _info=None)
         return made
 
     def lower(self, *args: Any, **kwargs: Any) -> "Stage":
@@ -56,7 +57,9 @@ class Stage:
     @property
     def out_info(self) -> Dag:
         """The result, with shapes and types for arrays."""
-        return shapes_of(self._program, self._stage.out_info, self._shapes)
+        if self._info is None:
+            self._info = shapes_of(self._program, self._stage.out_info, self._shapes)
+        return self._info
 
     def __call__(self, *args: Any, **kwargs: Any) -> Dag:
         """Runs what was compiled.
@@ -69,7 +72,7 @@ class Stage:
         content = self._program.content
         if program.content != content or program.refs != self._program.refs:
             raise TypeError(
-                "this was compiled for other arguments\n"
+                "this was traced for arguments of another structure\n"
                 f"{difference(content, program.content)}\n  Compile for these arguments, too."
             )
         returned = self._stage(*self._program.arguments(leaves))

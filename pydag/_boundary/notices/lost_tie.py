@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
+from pydag._boundary.content.content import Content
 from pydag._boundary.content.leaves import is_number, is_traced
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL, LeavesByPath
@@ -27,6 +28,7 @@ from pydag.typing import Dag, Leaf
 from .source import Source
 
 _MOST_PARTS = 200  # of a result are compared with an argument
+_MOST_ELEMENTS = 1 << 20  # of an array are read
 
 
 class LostTieWarning(UserWarning):
@@ -54,8 +56,10 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
     for name, (spec, position) in zip(names, arguments, strict=True):
         if not spec.num_shared:
             continue
-        leaves = [given.leaves[i] for i in listing.leaves_below(position)]
-        lost = _lost_tie(spec, leaves, result, given.options)
+        numbers = listing.leaves_below(position)
+        leaves = [given.leaves[i] for i in numbers]
+        equal = [i in given.equal for i in numbers]
+        lost = _lost_tie(spec, leaves, equal, result, given.options)
         if lost is not None:
             source.warn(
                 f"{source.text} returns what it was given, but with a tie lost\n"
@@ -69,7 +73,11 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
 
 
 def _lost_tie(
-    spec: PyDagSpec, leaves: Sequence[Leaf], result: Dag, options: Options
+    spec: PyDagSpec,
+    leaves: Sequence[Leaf],
+    equal: Sequence[bool],
+    result: Dag,
+    options: Options,
 ) -> _Lost | None:
     for root, part in _parts(result):
         if type(part) is not spec.type:
@@ -84,7 +92,7 @@ def _lost_tie(
         numbers = [by_path.at(path) for path in own.paths()]
         pairs = zip(numbers, found, strict=True)
         if all(_have_one_type(leaves[number], leaf) for number, leaf in pairs):
-            lost = _two_of_one(spec, leaves, own, numbers, found)
+            lost = _two_of_one(spec, leaves, equal, own, numbers, found)
             if lost is not None:
                 return _Lost(*lost, root)
     return None
@@ -131,6 +139,7 @@ def _have_one_type(one: Leaf, other: Leaf) -> bool:
 def _two_of_one(
     spec: PyDagSpec,
     leaves: Sequence[Leaf],
+    equal: Sequence[bool],
     own: PyDagSpec,
     numbers: Sequence[int],
     found: Sequence[Leaf],
@@ -140,7 +149,7 @@ def _two_of_one(
     listing: Listing | None = None
     for place, number in enumerate(numbers):
         before = first.setdefault(number, place)
-        if found[before] is found[place] or _starts_equal(leaves[number]):
+        if found[before] is found[place] or equal[number] or _starts_equal(leaves[number]):
             continue
         listing = listing or Listing.of(spec)
         if not _is_meant(listing, number):
@@ -148,12 +157,22 @@ def _two_of_one(
     return None
 
 
+def equal_leaves(content: Content, leaves: Sequence[Leaf]) -> frozenset[int]:
+    """The traced leaves of a call that is traced next, by position, that have one value."""
+    if not content.spec.num_shared:
+        return frozenset()
+    pairs = zip(content.traced_positions(), leaves, strict=True)
+    return frozenset(i for i, leaf in pairs if hasattr(leaf, "size") and _starts_equal(leaf))
+
+
 def _starts_equal(leaf: Leaf) -> bool:
     """Whether an array is one by chance: integers, keys, and what has one value everywhere."""
     dtype = getattr(leaf, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, np.inexact):
         return True
-    if isinstance(leaf, jax.core.Tracer) or jax_private.is_ref(leaf):
+    if isinstance(leaf, jax.core.Tracer | jax.ShapeDtypeStruct) or jax_private.is_ref(leaf):
+        return False
+    if leaf.size > _MOST_ELEMENTS or not getattr(leaf, "is_fully_addressable", True):
         return False
     values = np.asarray(leaf)
     return bool((values == values.flat[0]).all()) if values.size else True

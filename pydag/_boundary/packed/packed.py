@@ -16,6 +16,7 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag._boundary.content.content import Content, take_apart
+from pydag._boundary.content.leaves import is_number
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import path_texts
 from pydag._boundary.foreign import jax_private
@@ -60,8 +61,10 @@ def packed_of(content: Content, leaves: Sequence[Leaf], sources: tuple[int, ...]
 
 
 def _is_plain(tree: Dag) -> bool:
-    """Whether JAX returns it as it is: an array, or a tuple or list of distinct ones."""
+    """Whether JAX returns it as it is: a number, an array, or a tuple or list of arrays."""
     parts = tree if type(tree) in (tuple, list) else (tree,)
+    if parts is not tree and is_number(tree):
+        return True
     if not all(isinstance(x, jax.Array) and not jax_private.is_ref(x) for x in parts):
         return False
     return len(set(map(id, parts))) == len(parts)

@@ -17,7 +17,14 @@ from pydag._boundary.content.leaves import static_positions
 from pydag._boundary.content.paths import CALL, path_texts, way_text
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.packed.dag import Dag as PackedDag
-from pydag._boundary.treatments.arguments import Chosen, leaves_of, pick, positions_of, spot_text
+from pydag._boundary.treatments.arguments import (
+    Chosen,
+    Spot,
+    leaves_of,
+    pick,
+    positions_of,
+    spot_text,
+)
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.sharing.update import find_writer, writer_finders
@@ -73,15 +80,17 @@ class UpdatedArguments:
         self._given, self._is_staged = given, is_staged
         spots = sorted(chosen.spots(args, kwargs), key=str)
         options = given.options
-        self.spots = [
+        # An argument that is an array itself holds nothing: it can't be written, nor be tied.
+        holders: list[Spot] = [
             spot
-            for spot in spots
+            for spot in (*range(len(args)), *kwargs)
             if not _core.is_leaf(pick(given.tree, [spot])[0], namespace=options.namespace)
         ]
+        self.spots = [spot for spot in spots if spot in holders]
         self._names = tuple(map(spot_text, self.spots))
         self._spec = options.flatten(pick(given.tree, self.spots), self._names)[1]
         self._numbers = leaves_of(given.spec, self.spots)
-        self._others = [spot for spot in (*range(len(args)), *kwargs) if spot not in spots]
+        self._others = [spot for spot in holders if spot not in spots]
 
     def update(self, result: Dag) -> Update:
         """What the function has written, and which of its objects it returns."""
@@ -151,12 +160,7 @@ class UpdatedArguments:
         theirs = frozenset(leaves_of(given.spec, self._others))
         now, names = pick(given.tree, self._others), tuple(map(spot_text, self._others))
         leaves, spec = given.options.flatten(now, names)
-        bare = set(map(id, now))
-        kept = {
-            id(leaf): place
-            for leaf, place in zip(leaves, path_texts(spec, names), strict=True)
-            if id(leaf) not in bare
-        }
+        kept = dict(zip(map(id, leaves), path_texts(spec, names), strict=True))
         for number, leaf in written.items():
             if number in theirs and id(leaf) not in kept:
                 raise self._cut_tie(number)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions: callables that hold a model, stages, errors, and what JAX promises of `jit`."""
+
+import functools
+import gc
+import traceback
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import pydag
+import pydag.jaxinterop as pj
+
+X = jnp.array([1.0, 2.0])
+
+
+class Model(pj.Module):
+    """A model with a method."""
+
+    def __init__(self) -> None:
+        self.w = X
+
+    def step(self, x: Any) -> Any:
+        """Scaled."""
+        return self.w * x
+
+    def __call__(self, x: Any) -> Any:
+        return self.w * x
+
+    @pj.jit
+    def compiled(self, x: Any) -> Any:
+        """A compiled method."""
+        return self.w * x
+
+
+class Scale(eqx.Module):
+    """An equinox module that can be called."""
+
+    w: jax.Array
+
+    def __call__(self, x: Any) -> Any:
+        return self.w * x
+
+
+@pytest.mark.parametrize(
+    ("held", "cure"),
+    [
+        (lambda: Model().step, r"pj\.jit\(Model\.step\)\(model"),
+        (Model, r"pj\.jit\(Model\.__call__\)\(model"),
+        (lambda: Scale(X), r"pj\.jit\(Scale\.__call__\)\(model"),
+        (lambda: functools.partial(Model.step, Model()), r"\(model"),
+        (lambda: functools.partial(jnp.dot, X), r"\(model"),
+    ],
+    ids=["method", "module", "equinox", "partial", "array"],
+)
+def test_a_callable_that_holds_a_model_is_refused_by_jit(held: Any, cure: str) -> None:
+    """A TypeError with what to write."""
+    with pytest.raises(TypeError, match=cure):
+        pj.jit(held())
+
+
+def test_jit_as_a_decorator_in_a_class_makes_a_method() -> None:
+    """The model is an argument of it: a changed weight counts."""
+    model = Model()
+    assert model.compiled(2.0).tolist() == [2.0, 4.0]
+    model.w = X * 10
+    assert model.compiled(2.0).tolist() == [20.0, 40.0]
+    assert float(pj.jit(functools.partial(jnp.sum, axis=0))(X)) == 3.0
+
+
+WRAPPERS: dict[str, Callable[[Any, Any], Any]] = {
+    "checkpoint": lambda f, x: pj.checkpoint(f)(x),
+    "cond": lambda f, x: pj.cond(True, f, lambda x: x, x),
+    "switch": lambda f, x: pj.switch(0, [f, lambda x: x], x),
+    "scan": lambda f, x: pj.scan(lambda c, y: (c, f(y)), 0.0, x[None])[1][0],
+    "map": lambda f, x: pj.map(f, x[None])[0],
+    "vmap": lambda f, x: pj.vmap(f)(x[None])[0],
+    "grad": lambda f, x: pj.vjp(f, x)[0],
+    "eval": lambda f, x: pj.jvp(f, (x,), (x,))[0],
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+@pytest.mark.parametrize("hold", [lambda m: m, lambda m: m.step], ids=["module", "method"])
+def test_what_a_callable_holds_is_closed_over_at_each_call(wrap: Any, hold: Any) -> None:
+    """No answer is stale: a changed weight counts at the next call."""
+    model = Model()
+    assert wrap(hold(model), X).tolist() == [1.0, 4.0]
+    model.w = X * 10
+    assert wrap(hold(model), X).tolist() == [10.0, 40.0]
+
+
+# --- stages ---
+
+
+def test_stages_are_called_with_the_users_trees() -> None:
+    """trace, lower and compile; out_info has the structure and the ties of the result."""
+
+    def f(tree: Any) -> Any:
+        new = tree["a"] + 1
+        return {"new": new, "same": new, "name": "text"}
+
+    compiled = pj.jit(f)
+    traced = compiled.trace({"a": X, "b": X})
+    for info in (
+        traced.out_info,
+        traced.lower().out_info,
+        traced.lower().compile().out_info,
+        compiled.eval_shape({"a": X, "b": X}),
+        pj.eval_shape(f, {"a": X, "b": X}),
+    ):
+        assert (info["new"].shape, info["name"]) == ((2,), "text")
+        assert info["new"] is info["same"]
+    assert len(traced.jaxpr.jaxpr.invars) == 1
+    run = compiled.lower({"a": X, "b": X}).compile()
+    out = run({"a": X, "b": X})
+    assert out["new"] is out["same"]
+    assert out["new"].tolist() == [2.0, 3.0]
+    with pytest.raises(TypeError, match=r"args\[0\]\['a'\] and args\[0\]\['b'\](.|\n)*two objects"):
+        run({"a": X, "b": X + 1})
+
+
+def test_shapes_stand_for_arrays_in_stages() -> None:
+    """What has a shape and a dtype is traced, lowered and compiled as an array."""
+    shape = jax.eval_shape(lambda: X)
+    compiled = pj.jit(lambda t: t["a"] * 2).lower({"a": shape}).compile()
+    assert compiled({"a": X}).tolist() == [2.0, 4.0]
+
+
+def test_clear_cache_compiles_anew() -> None:
+    """As in JAX."""
+    traces = []
+
+    @pj.jit
+    def f(tree: Any) -> Any:
+        traces.append(1)
+        return tree["a"]
+
+    f({"a": X})
+    f({"a": X})
+    f.clear_cache()
+    f({"a": X})
+    assert len(traces) == 2
+
+
+# --- errors ---
+
+
+def failing(model: Any, x: Any) -> Any:
+    """Needs the value of a traced array."""
+    return x if model.w[0] > 0 else -x
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pj.jit(failing)(Model(), X),
+        lambda: pj.checkpoint(failing)(Model(), X),
+        lambda: pj.vmap(failing)(pj.tree.map(lambda w: w[None], Model()), X[None]),
+        lambda: pj.cond(True, failing, failing, Model(), X),
+        lambda: pj.scan(lambda c, x: (c, failing(Model(), x)) if c > 0 else c, 0.0, X),
+    ],
+    ids=["jit", "checkpoint", "vmap", "cond", "scan"],
+)
+def test_jaxs_error_types_and_few_frames(call: Any) -> None:
+    """An error of JAX's keeps its type, and shows at most three frames of pydag."""
+    with pytest.raises(jax.errors.TracerBoolConversionError) as caught:
+        call()
+    frames = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert sum(str(Path(pydag.__file__).parent) in name for name in frames) <= 3
+
+
+def test_errors_name_paths_and_the_users_function() -> None:
+    """JAX's words speak of the user's function, and of the path of the leaf."""
+    with pytest.raises(TypeError, match=r"args\[0\]\['layers'\]\[1\]\.w"):
+        pj.jit(lambda t: t)({"layers": [Model(), _with_object()]})
+    with pytest.raises(jax.errors.TracerBoolConversionError, match=r"failing at .*test_rules_func"):
+        pj.jit(failing)(Model(), X)
+    wrapped: Any = pj.jit(failing)
+    assert wrapped.__wrapped__ is failing
+
+
+def _with_object() -> Any:
+    model: Any = Model()
+    model.w = object()
+    return model
+
+
+# --- what JAX promises ---
+
+
+def placed(*axes: str) -> NamedSharding:
+    """A sharding, made anew."""
+    mesh = Mesh(jax.devices()[:1], ("x",))
+    return NamedSharding(mesh, PartitionSpec(*axes))  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict,
+        lambda: {"static_argnames": "n"},
+        lambda: {"donate_argnums": ()},
+        lambda: {"in_shardings": ({"a": placed("x")}, None)},
+        lambda: {"out_shardings": {"a": placed()}},
+        lambda: {"compiler_options": {}},
+    ],
+    ids=["none", "static", "donated", "in", "out", "dict"],
+)
+def test_wrapping_again_compiles_nothing_anew(options: Any) -> None:
+    """The same function with equal options is traced once."""
+    traces = []
+
+    def f(tree: Any, n: Any) -> Any:
+        traces.append(n)
+        return {"a": tree["a"] * 2}
+
+    for _ in range(3):
+        pj.jit(f, **options())({"a": X}, 2)
+    assert len(traces) == 1
+
+
+def test_a_function_that_is_gone_takes_its_programs_along() -> None:
+    """What was compiled for it doesn't keep it alive."""
+
+    def make() -> Any:
+        def f(tree: Any) -> Any:
+            return tree["a"] + 1
+
+        pj.jit(f)({"a": X})
+        return weakref.ref(f)
+
+    gone = make()
+    gc.collect()
+    assert gone() is None
+
+
+def test_functions_travel() -> None:
+    """By cloudpickle; where they arrive they compile anew, with their options."""
+
+    def f(tree: Any, n: int) -> Any:
+        return {"new": tree["a"] * n, "again": tree["b"]}
+
+    sent = pj.jit(f, static_argnames="n")
+    sent({"a": X, "b": X}, n=2)
+    arrived = cloudpickle.loads(cloudpickle.dumps(sent))
+    out = arrived({"a": X, "b": X}, n=3)
+    assert out["new"].tolist() == [3.0, 6.0]
+    for wrap in (pj.grad, pj.vmap, pj.checkpoint):
+        arrived = cloudpickle.loads(cloudpickle.dumps(wrap(lambda t: (t["a"] ** 2).sum())))
+        arrived({"a": X[None]})
+
+
+def test_dags_pullbacks_and_derived_are_pytrees() -> None:
+    """They go through plain `jax.jit`."""
+    tied = {"a": X, "b": X}
+    dag = jax.jit(lambda d: jax.tree.map(lambda x: x * 2, d))(pj.Dag(tied))
+    assert dag.tree["a"] is dag.tree["b"]
+    pullback = jax.jit(lambda x: pj.vjp(lambda t: t["a"] * t["b"], {"a": x, "b": x})[1])(X)
+    assert pullback(jnp.ones(2))[0]["a"].tolist() == [2.0, 4.0]
+    derived = pj.Derived(jnp.transpose, X[None])
+    assert len(jax.tree.leaves(derived)) == 1
+
+
+def test_cycles_and_depth() -> None:
+    """A tree that holds itself is an error with its path; how deep a tree is doesn't matter."""
+    cycle: dict[str, Any] = {"a": X}
+    cycle["self"] = cycle
+    with pytest.raises(ValueError, match=r"cycle(.|\n)*\['self'\]"):
+        pj.jit(lambda t: t["a"])(cycle)
+    deep: Any = X
+    for _ in range(100_000):
+        deep = [deep]
+    assert pj.jit(lambda t: 1)(deep) == 1

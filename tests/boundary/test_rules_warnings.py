@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Warnings: what is lost, what was tied, and numbers that change at each call."""
+
+import io
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+
+import pydag
+import pydag.jaxinterop as pj
+
+X = jnp.array([1.0, 2.0])
+Z = jnp.zeros(2)
+
+
+class Norm(pj.Module):
+    """A module that has a mean, configuration, and no cache at first."""
+
+    def __init__(self) -> None:
+        self.mean, self.calls, self.inference, self.cached = X, 0, False, None
+        self.log: list[Any] = [X * 3]
+
+
+@jax.tree_util.register_pytree_node_class
+class Casting:
+    """A node written by hand, whose constructor casts."""
+
+    def __init__(self, weight: Any) -> None:
+        self.weight = jnp.asarray(weight)
+
+    def tree_flatten(self) -> Any:
+        """The weight."""
+        return (self.weight,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: Any, children: Any) -> Any:
+        """Casts again."""
+        return cls(*children)
+
+
+class Tied(pj.Module):
+    """One array at two places, beside configuration."""
+
+    def __init__(self) -> None:
+        self.embed = self.unembed = X
+        self.rate, self.heads = 0.5, 4
+
+
+WRAPPERS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "jit": pj.jit,
+    "grad": pj.grad,
+    "value_and_grad": pj.value_and_grad,
+    "jacrev": pj.jacrev,
+    "checkpoint": pj.checkpoint,
+    "vmap": lambda f: pj.vmap(f, in_axes=None, axis_size=2),
+    "vjp": lambda f: lambda m: pj.vjp(f, m),
+    "linearize": lambda f: lambda m: pj.linearize(f, m),
+    "cond": lambda f: lambda m: pj.cond(True, f, lambda m: m.mean.sum(), m),
+    "eval_shape": lambda f: lambda m: pj.eval_shape(f, m),
+    "make_jaxpr": pj.make_jaxpr,
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+def test_every_wrapper_tells_of_a_lost_change(wrap: Any) -> None:
+    """The path, the function, and the cures, once for each trace."""
+
+    def loss(model: Any) -> Any:
+        model.mean = model.mean * 0.9
+        return (model.mean**2).sum()
+
+    with pytest.warns(pj.LostUpdateWarning) as told:
+        wrap(loss)(Norm())
+    assert len(told) == 1
+    text = str(told[0].message)
+    assert ".mean, and the change is lost" in text
+    assert f"loss at {__file__}" in text
+    assert "Return what was changed" in text
+    assert "change a copy" in text
+
+
+def test_the_cure_names_the_argument_and_the_trace_tells_once() -> None:
+    """By number or by name; a compiled function says it when it is traced."""
+
+    def loss(x: Any, model: Any) -> Any:
+        model.mean = model.mean * x
+        return model.mean.sum()
+
+    f = pj.jit(loss)
+    with pytest.warns(pj.LostUpdateWarning, match=r"args\[1\]\.mean(.|\n)*update_argnums=1"):
+        f(X, Norm())
+    f(X, Norm())
+    with pytest.warns(pj.LostUpdateWarning, match="update_argnames='model'"):
+        f(X, model=Norm())
+
+
+def test_a_body_names_its_own_parameters() -> None:
+    """In a loop the path begins with the name of the body's parameter."""
+
+    def body(x: Any, block: Any) -> Any:
+        block.mean = block.mean * 2
+        return x + block.mean, None
+
+    blocks = pj.tree.map(lambda a: jnp.stack([a, a]), Norm())
+    with pytest.warns(pj.LostUpdateWarning, match=r"body at .* changed block\.mean, "):
+        pj.scan(body, X, blocks)
+
+
+def _lazy(m: Any) -> None:
+    m.cached = m.mean * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (lambda m: setattr(m, "calls", 1), ".calls"),
+        (lambda m: delattr(m, "mean"), ".mean"),
+        (lambda m: m.log.append(m.mean * 2), ".log[1]"),
+        (lambda m: m.log.clear(), ".log[0]"),
+        (_lazy, ".cached"),
+    ],
+)
+def test_what_a_change_is(change: Any, path: str) -> None:
+    """Numbers that change, items and attributes that come or go, a weight made lazily."""
+
+    def f(box: Any) -> Any:
+        change(box["m"])
+        return jnp.zeros(())
+
+    with pytest.warns(pj.LostUpdateWarning) as told:
+        pj.jit(f)({"m": Norm()})
+    assert f"args[0]['m']{path}" in str(told[0].message)
+
+
+def test_a_change_beside_an_updated_argument() -> None:
+    """An argument that is updated says nothing about another one of its class."""
+
+    def f(one: Any, two: Any) -> Any:
+        one.mean, two.mean = one.mean + 1, two.mean + 1
+        return one.mean.sum()
+
+    with pytest.warns(pj.LostUpdateWarning) as told:
+        pj.jit(f, update_argnums=0)(Norm(), pj.tree.copy(Norm()))
+    assert "args[1].mean" in str(told[0].message)
+    assert "args[0]" not in str(told[0].message)
+
+
+def _set(m: Any, **attributes: Any) -> Any:
+    for name, value in attributes.items():
+        setattr(m, name, value)
+    return m
+
+
+def _changed(m: Any) -> Any:
+    m.mean = m.mean + 1
+    return m
+
+
+@pytest.mark.parametrize(
+    ("f", "arg"),
+    [
+        (lambda b: (b.pop("labels") - b["x"]).sum(), {"labels": Z, "x": X}),
+        (lambda b: [b.update(x=b["x"] / 255), b["x"].sum()][1], {"x": X}),
+        (lambda b: [b.append(b[0] > 0), b[1] * b[0]][1], [X]),
+        (lambda m: (_set(m, inference=True), m.mean * 2)[1], Norm()),
+        (lambda m: (_set(m, log=list(m.log), name="n"), m.mean * 2)[1], Norm()),
+        (lambda m: _changed(m).mean, Norm()),
+        (_changed, Norm()),
+        (lambda m: {"model": [_changed(m)]}, Norm()),
+        (lambda m: pj.Dag({"m": _changed(m)}), Norm()),
+        (lambda m: pydag.dag_copy(_changed(m)), Norm()),
+        (lambda m: pj.tree.map(lambda a: a * 2, _changed(m)), Norm()),
+        (lambda m: _changed(pj.tree.copy(m)).mean.sum(), Norm()),
+        (lambda layer: layer.weight.sum(), Casting([1.0, 2.0])),
+    ],
+)
+def test_silent_about_changes(f: Any, arg: Any) -> None:
+    """Plain dicts and lists, flags, what is returned, copies, and what a class does when built."""
+    pj.jit(f)(arg)
+
+
+# --- ties ---
+
+
+@pytest.mark.parametrize("wrap", ["jit", "checkpoint", "vmap", "eval_shape"])
+@pytest.mark.parametrize("part", ["whole", "part"])
+def test_every_wrapper_tells_of_a_lost_tie(wrap: str, part: str) -> None:
+    """A result, or a part of it, in which what was one object in the argument is two."""
+
+    def scaled(tree: Any) -> Any:
+        out = jax.tree.map(lambda x: x * 0.5, tree)
+        return out if part == "whole" else {"out": [out], "loss": out["a"].sum()}
+
+    wrapped: dict[str, Any] = {
+        "jit": pj.jit(scaled),
+        "checkpoint": pj.checkpoint(scaled),
+        "vmap": pj.vmap(scaled),
+        "eval_shape": lambda tree: pj.eval_shape(scaled, tree),
+    }
+    with pytest.warns(pj.LostTieWarning) as told:
+        wrapped[wrap]({"a": X, "b": X})
+    text = str(told[0].message)
+    assert len(told) == 1
+    assert "args[0]['a'] and args[0]['b'] are one object" in text
+    assert "pj.tree.map" in text
+    assert "dag_map" not in text
+
+
+def test_an_equinox_module_that_jax_mapped() -> None:
+    """The tie is told where configuration was mapped, too; `pj.tree.map` leaves configuration."""
+
+    class Scale(eqx.Module):
+        scale: jax.Array
+
+    class Model(eqx.Module):
+        a: Scale
+        b: Scale
+        drop: eqx.nn.Dropout
+
+    part = Scale(X)
+    model = Model(part, part, eqx.nn.Dropout(0.5))
+    with pytest.warns(pj.LostTieWarning, match=r"args\[0\]\.a.* and args\[0\]\.b"):
+        pj.jit(lambda m: jax.tree.map(lambda x: 0.9 * x if eqx.is_array(x) else x, m))(model)
+    mapped = pj.jit(lambda m: pj.tree.map(lambda x: 0.9 * x, m))(model)
+    assert mapped.a is mapped.b
+    assert (mapped.drop.p, mapped.drop.inference) == (0.5, False)
+
+
+KEY = jax.random.key(0)
+PAIR = {"w": X, "v": X + 1}
+
+
+@pytest.mark.parametrize(
+    ("f", "tree"),
+    [
+        (lambda s: {"h": s["h"] + 1, "c": s["c"] * 2}, {"h": Z, "c": Z}),
+        (lambda s: (s[0] + 1, s[1] * 2), (X, X)),
+        (lambda d: {n: jax.random.split(k)[0] for n, k in d.items()}, {"a": KEY, "b": KEY}),
+        (
+            lambda d: {"a": d["a"] + 1, "b": d["b"] - 1},
+            {"a": jnp.arange(2), "b": jnp.array([3, 4])},
+        ),
+        (lambda d: jax.tree.map(lambda x: x * 2, d), {"params": PAIR, "average": PAIR}),
+        (lambda d: jax.tree.map(lambda x: x * 2, pydag.untie(d, ("b",))), {"a": X, "b": X}),
+        (lambda m: {"a": m.embed.sum(), "b": m.unembed.sum()}, Tied()),
+        (lambda m: pj.tree.map(lambda x: x * 2, m), Tied()),
+    ],
+    ids=["zeros", "tuple", "keys", "integers", "copies", "untied", "other", "kept"],
+)
+def test_silent_about_ties(f: Any, tree: Any) -> None:
+    """Where a tie is hardly meant, was untied on purpose, or is kept."""
+    pj.jit(f)(tree)
+
+
+# --- selections ---
+
+
+def test_wrt_selects_an_object_by_any_of_its_paths() -> None:
+    """A tied array is selected where one of its paths is."""
+    gradient = pj.grad(lambda t: (t["a"] * t["b"] * t["c"]).sum(), wrt="['a']")(
+        {"a": X, "b": X, "c": jnp.ones(2)}
+    )
+    assert gradient["a"] is gradient["b"]
+    assert gradient["a"].tolist() == [2.0, 4.0]
+    assert gradient["c"] is None
+
+
+def test_a_selection_that_reaches_a_second_whole_model() -> None:
+    """All that is selected is also at places that aren't: a warning with the cure."""
+    trees = {"policy": PAIR, "ref": PAIR}
+    loss = lambda t: (t["policy"]["w"] * t["ref"]["v"]).sum()  # noqa: E731
+    with pytest.warns(pj.SharedSelectionWarning, match=r"pj\.tree\.copy|dag_copy"):
+        pj.grad(loss, wrt="['policy']*")(trees)
+    pj.grad(loss, wrt="['policy']*")({"policy": PAIR, "ref": pj.tree.copy(PAIR)})
+
+
+# --- numbers ---
+
+
+def test_a_number_that_changes_at_each_call() -> None:
+    """After four values one warning, with the path and the values."""
+    model, f = Norm(), pj.jit(lambda m: m.mean.sum())
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for model.calls in range(7):
+            f(model)
+    assert len(told) == 1
+    text = str(told[0].message)
+    assert "args[0].calls" in text
+    assert "0, 1, 2, 3" in text
+    assert "an array" in text
+
+
+def test_numbers_that_come_back_are_silent() -> None:
+    """What was compiled before isn't compiled again, and no warning is given."""
+    model, f = Norm(), pj.jit(lambda m: m.mean.sum())
+    for model.calls in (0, 1, 2, 0, 1, 2, 0, 1, 2):
+        f(model)
+
+
+def test_shapes_and_numbers_of_dicts_are_silent() -> None:
+    """Numbers of dicts are traced; new shapes are JAX's affair."""
+    f = pj.jit(lambda d, x: d["lr"] * x.sum())
+    for n in range(1, 7):
+        f({"lr": 0.1 * n}, jnp.ones(n))
+
+
+def test_explain_cache_misses_shows_what_differs() -> None:
+    """The log names the path and both values."""
+    said, logger = io.StringIO(), logging.getLogger("pydag.jaxinterop")
+    handler = logging.StreamHandler(said)
+    logger.addHandler(handler)
+    model, f = Norm(), pj.jit(lambda m: m.mean.sum())
+    try:
+        f(model)
+        model.calls = 7
+        with jax.explain_cache_misses(True):
+            f(model)
+    finally:
+        logger.removeHandler(handler)
+    assert "args[0].calls" in said.getvalue()
+    assert "first:  0" in said.getvalue()
+    assert "second: 7" in said.getvalue()
