@@ -188,7 +188,7 @@ class Names:
     def find_way(self, way: Iterable[Record]) -> int | None:
         """The position of the node that a way through another tree leads to here.
 
-        A key of that tree may be a whole path: `a.b`, or `tree['a'].b`, as in a `Dag`.
+        A key of that tree may be a whole path: `a.b`, `("a", "b")`, or `tree['a'].b`, as in a `Dag`.
         """
         position: int | None = 0
         for record in way:
@@ -197,6 +197,8 @@ class Names:
             position = self._steps.dotted(start).get(str(key))
             if position is None:
                 position = self._steps.python(start).get(step_text(record))
+            if position is None and type(key) is tuple:  # as in flat dicts of flax
+                position = self._find_dotted(".".join(map(str, key)), start)
             if position is None and type(key) is str:
                 position = self._find_python(key.removeprefix("tree"), start)
                 if position is None:

@@ -80,7 +80,7 @@ def test_a_run_that_orbax_restores_without_a_target(tmp_path: Path) -> None:
     assert all(jax.tree.leaves(jax.tree.map(np.array_equal, again, run)))
 
 
-@pytest.mark.parametrize("kind", ["state", "pure", "with value", "paths"])
+@pytest.mark.parametrize("kind", ["state", "pure", "with value", "paths", "flat"])
 def test_states_and_pure_dicts_of_nnx(kind: str) -> None:
     """A Variable is found with `value` at the end of its path and without."""
     nnx = pytest.importorskip("flax.nnx")
@@ -97,6 +97,7 @@ def test_states_and_pure_dicts_of_nnx(kind: str) -> None:
         "pure": pure,
         "with value": {"embed": {"embedding": {"value": array}}},
         "paths": {"tree.head.embedding.value": array},
+        "flat": {("head", "embedding"): array},
     }[kind]
     again = pj.from_checkpoint(Model(1), restored)
     assert again.embed is again.head
