@@ -8,6 +8,8 @@ from jax import tree_util
 
 from pydag._boundary.foreign.jax_private import function_in
 from pydag._core import PyDagSpec
+from pydag.functools import partial
+from pydag.registry.class_table import inherits
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing, Record
 
@@ -17,6 +19,8 @@ from .values import check_value
 
 # The nodes with which something may be wrong, by position; most structures have none.
 _known: WeakTable[list[tuple[int, Record]]] = WeakTable()
+
+_PARTIALS = (tree_util.Partial, partial)  # whose arguments are opened
 
 
 def check_structure(spec: PyDagSpec, roots: Roots) -> None:
@@ -31,13 +35,13 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
         known = [
             (position, record)
             for position, record in enumerate(Listing.of(spec).records)
-            if record.type is tree_util.Partial or _meta_with_array(record)
+            if record.type in _PARTIALS or _meta_with_array(record)
         ]
         _known.set(spec, known)
     for position, record in known:
-        if record.type is tree_util.Partial:
+        if record.type in _PARTIALS:
             check_value(
-                function_in(record.detail), functools.partial(_place, spec, position, roots, "func")
+                _function(record.detail), functools.partial(_place, spec, position, roots, "func")
             )
             continue
         place = _place(spec, position, roots, _meta_with_array(record))
@@ -46,6 +50,13 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
             "be a constant, neither traced nor trained, and stale when it changes\n"
             "  Let it be a data field, or hold a tuple of numbers."
         )
+
+
+def _function(detail: Any) -> Any:
+    """The function of a partial whose arguments are opened; JAX and optree wrap a partial there."""
+    if inherits(type(detail), functools.partial) or not hasattr(detail, "keywords"):
+        return function_in(detail)
+    return functools.partial(detail.func, *detail.args, **detail.keywords)
 
 
 def _meta_with_array(record: Record) -> str:

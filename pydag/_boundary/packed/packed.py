@@ -45,7 +45,7 @@ def pack(
         makes_refs: Whether a ref that the function made comes out as a fresh one.
         by_tuples: Whether an array to which tuples alone lead is one of its own at each place.
     """
-    if _is_plain(tree):
+    if not by_tuples and _is_plain(tree):
         return tree
     leaves, content = take_apart(tree, options, "result", is_result=True, by_tuples=by_tuples)
     found, sources = without_refs(leaves, origins, makes_refs)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identity: which arguments have one table, tuples, one treatment for each object, loops."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import pydag
+import pydag.jaxinterop as pj
+
+X = jnp.arange(3.0)
+Function = Callable[..., Any]
+
+
+def tied() -> dict[str, Any]:
+    """One array at two places."""
+    w = jnp.arange(3.0) + 1
+    return {"a": w, "b": w}
+
+
+def on_a_mesh(fun: Function) -> Function:
+    """`shard_map` over one device."""
+    mesh = jax.make_mesh((1,), ("i",), (jax.sharding.AxisType.Auto,))
+    spec: Any = jax.P
+    return pj.shard_map(fun, mesh=mesh, in_specs=spec(), out_specs=spec())
+
+
+ONE_TABLE: dict[str, Callable[[Function], Function]] = {
+    "jit": pj.jit,
+    "checkpoint": pj.checkpoint,
+    "eval_shape": lambda f: lambda *args: pj.eval_shape(f, *args),
+    "make_jaxpr": lambda f: lambda *args: pj.make_jaxpr(f)(*args),
+    "shard_map": on_a_mesh,
+    "cond": lambda f: lambda *args: pj.cond(True, f, f, *args),
+    "switch": lambda f: lambda *args: pj.switch(0, [f, f], *args),
+    "vmap": lambda f: lambda *args: pj.vmap(f)(*args),
+}
+
+
+@pytest.mark.parametrize("name", ONE_TABLE)
+def test_one_table_spans_all_arguments(name: str) -> None:
+    """An array that two arguments hold is one inside."""
+    tree, seen = tied(), []
+
+    def fun(t: Any, more: Any) -> Any:
+        seen.append((t["a"] is t["b"], t["a"] is more[0]))
+        return {"a": t["a"] * 2}
+
+    ONE_TABLE[name](fun)(tree, [tree["a"]])
+    assert set(seen) == {(True, True)}
+
+
+@pytest.mark.parametrize("name", [name for name in ONE_TABLE if name != "make_jaxpr"])
+def test_a_result_has_a_table_of_its_own(name: str) -> None:
+    """What is one object in the result is one for the caller."""
+
+    def fun(t: Any) -> Any:
+        twice = t["a"] * 2
+        return {"one": twice, "same": [twice], "other": t["a"] * 2}
+
+    out = ONE_TABLE[name](fun)(tied())
+    assert out["one"] is out["same"][0]
+    assert out["one"] is not out["other"]
+
+
+DERIVATIVES: dict[str, Callable[[Function, Any, Any], Any]] = {
+    "grad": lambda f, p, rest: pj.grad(f)(p, rest),
+    "value_and_grad": lambda f, p, rest: pj.value_and_grad(f)(p, rest)[1],
+    "grad in jit": lambda f, p, rest: pj.jit(pj.grad(f))(p, rest),
+    "jacrev": lambda f, p, rest: pj.jacrev(f)(p, rest),
+    "jacfwd": lambda f, p, rest: pj.jacfwd(f)(p, rest),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_what_is_also_another_argument_is_constant_there(name: str) -> None:
+    """`target = params`: the derivative is by the first one alone, as in JAX."""
+    params = tied()
+    found = DERIVATIVES[name](lambda p, t: (p["a"] * t["b"]).sum(), params, params)
+    assert found["a"].tolist() == [1.0, 2.0, 3.0]
+    assert found["a"] is found["b"]
+
+
+def test_two_arguments_that_it_is_by_have_the_sum() -> None:
+    """Shared in both gradients."""
+    params = tied()
+    one, two = pj.grad(lambda p, q: (p["a"] * q["b"]).sum(), argnums=(0, 1))(params, params)
+    assert one["a"].tolist() == [2.0, 4.0, 6.0]
+    assert one["a"] is two["b"]
+
+
+def test_arguments_of_two_axes_have_nothing_in_common() -> None:
+    """In `vmap`; axes counted from both ends are one, also for arguments by name."""
+    square = jnp.ones((2, 2))
+    is_one = lambda x, y: (x[0] is y[0]) & jnp.isfinite(x[0]).all()  # noqa: E731
+    for axes, expected in (((0, 0), True), ((0, 1), False), ((1, -1), True), ((0, None), False)):
+        assert bool(pj.vmap(is_one, in_axes=axes)([square], [square]).all()) is expected
+    assert bool(pj.vmap(is_one, in_axes=1)([square], y=[square]).any()) is False
+
+
+def test_scan_has_a_table_for_the_carry_and_one_for_what_is_scanned() -> None:
+    """An array in both is two in the body."""
+    seen = []
+
+    def body(carry: Any, x: Any) -> Any:
+        seen.append((carry["c"] is x["x"], x["x"] is x["y"]))
+        return carry, None
+
+    ones = jnp.ones(())
+    pj.scan(body, {"c": ones}, {"x": X, "y": X})
+    assert set(seen) == {(False, True)}
+
+
+def test_tuples_are_values() -> None:
+    """At places to which tuples alone lead each array is a variable of its own."""
+    s = jnp.float32(3.0)
+    product = lambda x, y: x * y  # noqa: E731
+    assert pj.grad(product, argnums=(0, 1))(s, s) == (3.0, 3.0)
+    assert pj.grad(lambda t: t[0] * t[1][0])((s, (s,))) == (3.0, (3.0,))
+    assert pj.jacfwd(product, argnums=(0, 1))(s, s) == (3.0, 3.0)
+    zero = jnp.zeros(())
+    assert pj.scan(lambda c, _: ((c[0] + 1, c[1]), None), (zero, zero), None, 3)[0] == (3.0, 0.0)
+    assert pj.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1]), (zero, zero)) == (3.0, 0.0)
+    assert pj.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (zero, zero)) == (3.0, 0.0)
+    assert pj.cond(True, lambda x: (x, x), lambda x: (x, x + 1), s) == (3.0, 3.0)
+    assert pj.scan(lambda c, x: (c + x[0] * x[1], None), zero, (X, X))[0] == 5.0
+
+
+def test_results_of_rules_have_no_identity() -> None:
+    """A rule gets one cotangent for each place, whatever holds it."""
+
+    @pj.custom_vjp
+    def twice(x: Any) -> Any:
+        return [x, x]
+
+    twice.defvjp(lambda x: ([x, x], None), lambda _, g: (g[0] + 10 * g[1],))
+    assert pj.grad(lambda x: twice(x)[0] + twice(x)[1])(jnp.float32(1.0)) == 11.0
+
+
+SHARDED = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+TREATMENTS: dict[str, tuple[Function, tuple[str, str]]] = {
+    "in_axes": (
+        lambda t: pj.vmap(lambda t: 0.0, in_axes=({"a": 0, "b": None},))(t),
+        ("mapped over axis 0", "not mapped"),
+    ),
+    "donate_argnums": (
+        lambda t: pj.jit(lambda x, y: 0.0, donate_argnums=0)([t["a"]], [t["b"]]),
+        ("donated", "kept"),
+    ),
+    "in_shardings": (
+        lambda t: pj.jit(lambda t: 0.0, in_shardings=({"a": SHARDED, "b": None},))(t),
+        ("SingleDeviceSharding", "left to JAX"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TREATMENTS)
+def test_one_object_gets_one_treatment(name: str) -> None:
+    """Else an error with both paths, both treatments, and the cure."""
+    call, (one, other) = TREATMENTS[name]
+    with pytest.raises(pydag.SharingError) as caught:
+        call(tied())
+    text = str(caught.value)
+    first, second = ("[0][0]", "[1][0]") if name == "donate_argnums" else ("['a']", "['b']")
+    assert f"{first} is " in text
+    assert f"{second}, the same object, is " in text
+    assert one in text
+    assert other in text
+    assert "cop" in text
+
+
+def test_axes_of_results() -> None:
+    """A tree of axes for the result; one object has one axis, from whichever end."""
+    x = jnp.ones((2, 3))
+    out = pj.vmap(lambda x: {"a": x, "b": x.sum()}, in_axes=1, out_axes={"a": 1, "b": 0})(x)
+    assert (out["a"].shape, out["b"].shape) == ((2, 3), (3,))
+    both = pj.vmap(lambda x: [x, x], in_axes=1, out_axes=[1, -1])(x)
+    assert both[0] is both[1]
+    with pytest.raises(pydag.SharingError, match="axis 0 and mapped over axis -1"):
+        pj.vmap(lambda x: [x, x], out_axes=[0, -1])(x)
+
+
+LOOPS: dict[str, Callable[[Function, Any], Any]] = {
+    "scan": lambda body, c: pj.scan(lambda c, _: (body(c), None), c, None, length=2)[0],
+    "fori_loop": lambda body, c: pj.fori_loop(0, 2, lambda _, c: body(c), c),
+    "while_loop": lambda body, c: pj.while_loop(lambda c: c["a"].sum() < 20, body, c),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_keep_the_sharing(name: str) -> None:
+    """What is one before is one after; what comes out shared may fill two places."""
+    traces = []
+
+    def body(c: Any) -> Any:
+        traces.append(c["a"] is c["b"])
+        new = c["a"] * 2
+        return {"a": new, "b": new}
+
+    out = LOOPS[name](body, tied())
+    assert out["a"] is out["b"]
+    assert traces == [True]
+    apart = LOOPS[name](body, {"a": X + 1, "b": X + 1})
+    assert apart["b"].tolist() == out["b"].tolist()
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_what_comes_apart_in_a_loop_is_an_error(name: str) -> None:
+    """With both paths and the cure."""
+    with pytest.raises(pydag.SharingError) as caught, pytest.warns(pj.LostTieWarning):
+        LOOPS[name](lambda c: {"a": c["a"] * 2, "b": c["b"] * 3}, tied())
+    for part in (".a", ".b") if "c.a" in str(caught.value) else ("['a']", "['b']"):
+        assert part in str(caught.value)
+    assert "pj.tree.copy" in str(caught.value)
+
+
+def test_branches_return_one_structure() -> None:
+    """What differs in sharing is a `SharingError`, all else a `TypeError`; both say the place."""
+    with pytest.raises(pydag.SharingError, match=r"pj\.tree\.copy"):
+        pj.cond(True, lambda x: {"a": x, "b": x}, lambda x: {"a": x, "b": x + 1}, X)
+    with pytest.raises(TypeError, match=r"first: true_fun(.|\n)*list of 1\n(.|\n)*same structure"):
+        pj.cond(True, lambda x: [x], lambda x: x, X)
+    with pytest.raises(TypeError, match=r"branches\[1\](.|\n)*'name'\](.|\n)*'one'\n.*'two'"):
+        pj.switch(0, [lambda x: {"name": "one"}, lambda x: {"name": "two"}], X)
