@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes that are opened, NNX, users' objects, `pj.tree`, derived leaves, several processes."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import chex  # type: ignore[import-untyped]
+import equinox as eqx
+import flax.struct
+import jax
+import jax.numpy as jnp
+import pytest
+from flax import nnx
+
+import pydag
+import pydag.jaxinterop as pj
+
+X = jnp.array([1.0, 2.0])
+
+
+class Module(pj.Module):
+    """A module of pydag's."""
+
+    def __init__(self, a: Any, b: Any, n: int = 3) -> None:
+        self.a, self.b, self.n = a, b, n
+
+
+@pydag.register_module
+class Registered:
+    """Registered as a module."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b, self.n = a, b, 3
+
+
+@pydag.register_fields
+class Record:
+    """A record."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+
+@pj.register
+@pydag.register_fields
+class Seen:
+    """A record that JAX sees as a Dag."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+
+class Equinox(eqx.Module):
+    """Of equinox."""
+
+    a: Any
+    b: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class JaxData:
+    """A dataclass of JAX's."""
+
+    a: Any
+    b: Any
+
+
+@flax.struct.dataclass
+class FlaxData:
+    """Of flax.struct."""
+
+    a: Any
+    b: Any
+
+
+@chex.dataclass
+class ChexData:
+    """Of chex."""
+
+    a: Any
+    b: Any
+
+
+@jax.tree_util.register_pytree_node_class
+class ByHand:
+    """Registered with JAX by functions of its own."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+    def tree_flatten(self) -> Any:
+        """Both."""
+        return (self.a, self.b), None
+
+    @classmethod
+    def tree_unflatten(cls, _: Any, children: Any) -> Any:
+        """Built by the constructor."""
+        return cls(*children)
+
+
+class Nnx(nnx.Module):
+    """Of NNX."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a = nnx.Param(a)
+        self.b = self.a if b is a else nnx.Param(b)
+
+
+CHEX: Any = ChexData
+CLASSES: tuple[Callable[..., Any], ...] = (
+    Module, Registered, Record, Seen, Equinox, JaxData, FlaxData,
+    lambda a, b: CHEX(a=a, b=b), ByHand, Nnx,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("make", CLASSES)
+def test_every_class_keeps_its_ties(make: Any) -> None:
+    """Inside and out, in `jit`, in gradients and mapped; the class is the user's."""
+    model = make(X, X)
+    seen = []
+
+    def loss(m: Any) -> Any:
+        seen.append(type(m) is type(model) and m.a is m.b)
+        return jnp.sum(m.a[...] * m.b[...])
+
+    out = pj.jit(lambda m: (m, loss(m))[0])(model)
+    gradient = pj.grad(loss)(model)
+    mapped = pj.tree.map(lambda x: x * 3, model)
+    assert seen == [True, True]
+    for found, values in ((out, [1.0, 2.0]), (gradient, [2.0, 4.0]), (mapped, [3.0, 6.0])):
+        assert type(found) is type(model)
+        assert found.a is found.b
+        assert found.a[...].tolist() == values
+
+
+@pytest.mark.parametrize("cls", [Module, Registered, Seen])
+def test_modules_are_one_node_to_jax(cls: Any) -> None:
+    """Their children are the distinct arrays: plain `jax.tree.map` and `jax.jit` keep ties."""
+    model = cls(X, X)
+    assert len(jax.tree.leaves(model)) == 1
+    for found in (jax.tree.map(lambda x: x + 0, model), jax.jit(lambda m: m)(model)):
+        assert found.a is found.b
+        assert found.a.tolist() == [1.0, 2.0]
+
+
+def test_in_nnx_identity_is_the_variables() -> None:
+    """A Variable or a module at two places is a tie; one array in two Variables is none."""
+    variable, shared = nnx.Param(X), Nnx(X, X + 1)
+
+    class Two(nnx.Module):
+        def __init__(self, a: Any, b: Any) -> None:
+            self.a, self.b = a, b
+
+    f = pj.jit(lambda m: (m, m.a is m.b)[0])
+    assert (lambda m: m.a is m.b)(f(Two(variable, variable)))
+    assert (lambda m: m.a is m.b)(f(Two(shared, shared)))
+    apart = Two(nnx.Param(X), nnx.Param(X))
+    gradient = pj.grad(lambda m: (m.a[...] * m.b[...] * 3).sum())(apart)
+    assert gradient.a is not gradient.b
+    assert gradient.a[...].tolist() == [3.0, 6.0]
+
+
+# --- users' objects hold users' leaves ---
+
+
+@pydag.register_pydag_node_class()
+class Checking:
+    """A class whose constructor takes arrays alone, and None in a gradient."""
+
+    def __init__(self, w: Any) -> None:
+        if not (isinstance(w, jax.Array | jax.ShapeDtypeStruct) or w is None):
+            raise TypeError(f"got {type(w)}")
+        self.w = w
+
+    def tree_flatten(self) -> Any:
+        """The array."""
+        return (self.w,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: Any, children: Any) -> Any:
+        """Built by the constructor."""
+        return cls(*children)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: pj.jit(lambda m: m, donate_argnums=())(m),
+        lambda m: pj.grad(lambda m: m.w.sum())(m),
+        lambda m: pj.vmap(lambda m: m, in_axes=0, out_axes=0)(m),
+        lambda m: pj.scan(lambda c, x: (c, x), m, m),
+        lambda m: pj.cond(True, lambda m: m, lambda m: m, m),
+        lambda m: pj.vjp(lambda m: m, m)[1](m),
+        lambda m: pj.jit(lambda m: m).lower(m).out_info,
+        lambda m: pj.tree.map(lambda x: x, m),
+        lambda m: pj.checkpoint(lambda m: m)(m),
+    ],
+    ids=["jit", "grad", "vmap", "scan", "cond", "vjp", "lower", "map", "checkpoint"],
+)
+def test_users_classes_hold_arrays_alone(call: Any) -> None:
+    """Arrays, tracers and descriptions; no placeholder of ours."""
+    call(Checking(X))
+
+
+def test_fields_that_are_left_out() -> None:
+    """At registration, or with the path where an attribute would be lost: never a default."""
+
+    @dataclasses.dataclass
+    class Data:
+        a: Any
+        b: Any = 0
+
+    with pytest.raises((TypeError, ValueError), match="b"):
+        pydag.register_fields(Data, ["a"])
+
+    class Plain:
+        def __init__(self, a: Any) -> None:
+            self.a = a
+
+    pydag.register_fields(Plain, ["a"])
+    plain: Any = Plain(X)
+    pj.jit(lambda m: m)(plain)
+    plain.more = X
+    with pytest.raises((TypeError, ValueError), match=r"more(.|\n)*args\[0\]\[0\]"):
+        pj.jit(lambda m: m)([plain])
+
+
+# --- pj.tree ---
+
+
+def test_the_leaves_of_trees_are_data() -> None:
+    """Arrays, and numbers of dicts; configuration of modules is structure."""
+    tree = {"m": Module(X, X), "n": 2, "name": "text"}
+    assert [jnp.shape(x) for x in pj.tree.leaves(tree)] == [(2,), ()]
+    doubled = pj.tree.map(lambda x: x * 2, tree)
+    assert (doubled["n"], doubled["m"].n, doubled["name"]) == (4, 3, "text")
+    leaves, structure = pj.tree.flatten(tree)
+    back: Any = pj.tree.unflatten(structure, leaves)
+    assert back["m"].a is back["m"].b is X
+    assert pj.tree.structure(tree) == pj.tree.structure(doubled)
+    assert pj.tree.structure(Module(X, X)) != pj.tree.structure(Module(X, X + 1))
+    assert pj.tree.structure(Module(X, X)) != pj.tree.structure(Module(X, X, n=4))
+
+
+def test_rests_are_matched_at_the_leaves_of_the_first_tree() -> None:
+    """None in a rest keeps the leaf; a rest that has lost a tie is an error."""
+    model = Module(X, X + 1)
+    gradient = pj.grad(lambda m: (m.a * 3).sum(), wrt=".a")(model)
+    new = pj.tree.map(lambda p, g: p - g, model, gradient)
+    assert new.a.tolist() == [-2.0, -1.0]
+    assert new.b is model.b
+    with pytest.raises(pydag.SharingError, match=r"\.a and .*\.b"):
+        pj.tree.map(jnp.add, Module(X, X), Module(X, X + 1))
+
+
+def test_copies_keep_ties() -> None:
+    """`pj.tree.copy` copies arrays and objects."""
+    tree = {"one": Module(X, X), "two": X}
+    copy = pj.tree.copy(tree)
+    assert copy["one"].a is copy["one"].b is copy["two"]
+    assert copy["two"] is not X
+    assert copy["two"].tolist() == [1.0, 2.0]
+
+
+# --- derived leaves ---
+
+
+class Head(pj.Module):
+    """A weight, and one derived from it."""
+
+    def __init__(self) -> None:
+        self.w = X[None]
+        self.head = pj.Derived(jnp.transpose, self.w)
+        self.calls = jnp.zeros(())
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, pj.jit, pj.checkpoint], ids=["none", "jit", "remat"])
+def test_derived_leaves_train_their_source(wrap: Any) -> None:
+    """Resolved inside of the function; the gradient is the source's."""
+    gradient = pj.grad(wrap(lambda m: (pj.resolved(m).head * 2).sum()))(Head())
+    assert gradient.w.tolist() == [[2.0, 2.0]]
+
+
+def test_a_change_of_a_resolved_copy_is_an_error() -> None:
+    """It would be lost."""
+
+    @pj.resolve_arguments
+    def step(model: Any) -> Any:
+        model.calls = model.calls + 1
+        return model.head.sum()
+
+    with pytest.raises(TypeError, match=r"calls was changed in a resolved copy"):
+        step(Head())
+
+
+# --- several processes ---
+
+
+def test_assert_same_everywhere_on_one_process() -> None:
+    """One process agrees with itself, whatever the order of attributes."""
+    model = Module(X, X)
+    pj.assert_same_everywhere({"m": model, "n": 1})
