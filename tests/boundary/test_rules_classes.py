@@ -246,7 +246,7 @@ def test_the_leaves_of_trees_are_data() -> None:
 
 def test_rests_are_matched_at_the_leaves_of_the_first_tree() -> None:
     """None in a rest keeps the leaf; a rest that has lost a tie is an error."""
-    model = Module(X, X + 1)
+    model: Any = Module(X, X + 1)
     gradient = pj.grad(lambda m: (m.a * 3).sum(), wrt=".a")(model)
     new = pj.tree.map(lambda p, g: p - g, model, gradient)
     assert new.a.tolist() == [-2.0, -1.0]
@@ -258,7 +258,7 @@ def test_rests_are_matched_at_the_leaves_of_the_first_tree() -> None:
 def test_copies_keep_ties() -> None:
     """`pj.tree.copy` copies arrays and objects."""
     tree = {"one": Module(X, X), "two": X}
-    copy = pj.tree.copy(tree)
+    copy: Any = pj.tree.copy(tree)
     assert copy["one"].a is copy["one"].b is copy["two"]
     assert copy["two"] is not X
     assert copy["two"].tolist() == [1.0, 2.0]

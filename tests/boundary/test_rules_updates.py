@@ -147,7 +147,9 @@ def test_static_leaves_and_structure_must_stay(wrap: Any) -> None:
         return x.sum()
 
     model = Counter()
-    with pytest.raises(ValueError, match=r"args\[0\]\.calls was 3 and is 4.*\n.*Make it an array"):
+    with pytest.raises(
+        ValueError, match=r"args\[0\]\.calls was 3 and is 4: .*\n.* make it an array"
+    ):
         wrap(count, update_argnums=0)(model, X)
     with pytest.raises(ValueError, match="more"):
         wrap(grow, update_argnums=0)(model, X)
@@ -186,6 +188,11 @@ def test_an_argument_that_is_an_array_holds_nothing() -> None:
         tree["w"], tree["v"] = tree["w"] + 1, x
         return {"a": x, "b": x + 1}
 
+    held: Any = ((lambda x: x, X), (lambda pair: pair[0], (X, 1.0)))
+    for get, x in held:
+        tree = {"w": X, "v": X + 1}
+        pj.jit(lambda tree, x, get=get: f(tree, get(x)), update_argnums=0)(tree, x)
+        assert (tree["w"].tolist(), tree["v"].tolist()) == ([2.0, 3.0], [1.0, 2.0])
     one = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     for shardings in (None, one, {"a": None, "b": one}):
         tree = {"w": X, "v": X + 1}

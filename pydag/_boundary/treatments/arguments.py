@@ -31,7 +31,8 @@ def numbers_of(given: Any) -> tuple[int, ...]:
         return tuple(map(operator.index, items))
     except TypeError:
         raise TypeError(
-            f"an argument is chosen by its position, an integer, got {short_repr(given)}"
+            "an argument is chosen by its position, an integer, and this can't be interpreted as "
+            f"an integer: {short_repr(given)}"
         ) from None
 
 

@@ -5,6 +5,7 @@ Each leaf is written once, when the call returns, all of them or none. Structure
 leaves must be as they were. Objects keep their identity, in the result too.
 """
 
+import itertools
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from jax import tree_util
 import pydag._core as _core
 from pydag._boundary.content.leaves import static_positions
 from pydag._boundary.content.paths import CALL, path_texts, way_text
+from pydag._boundary.content.variables import with_variables
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.packed.dag import Dag as PackedDag
 from pydag._boundary.treatments.arguments import (
@@ -39,6 +41,9 @@ if _core.Updated not in jax_private.registry:
         _core.Updated, lambda updated: (_core.open_updated(updated), None), _core.make_updated
     )
     tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan)
+
+
+_MOST_WAYS = 64  # to a leaf are looked at
 
 
 class Update(NamedTuple):
@@ -135,9 +140,9 @@ class UpdatedArguments:
     def _check_static(self, number: int, old: Leaf, new: Leaf) -> None:
         if not _core.is_same_value(old, new):
             raise ValueError(
-                f"{self._place(number)} was {short_repr(old)} and is {short_repr(new)}: a static "
-                "leaf of an argument that is updated must stay as it was\n"
-                "  Make it an array, or return the new object."
+                f"{self._place(number)} was {short_repr(old)} and is {short_repr(new)}: it is "
+                "static, and an update only writes arrays\n  If it changes from call to call, make "
+                "it an array; or return it, and set it after the call."
             )
 
     def _check_written(self, number: int, leaf: Leaf) -> None:
@@ -158,11 +163,15 @@ class UpdatedArguments:
         """Checks that no tie with an argument that isn't updated is made or cut."""
         given = self._given
         theirs = frozenset(leaves_of(given.spec, self._others))
-        now, names = pick(given.tree, self._others), tuple(map(spot_text, self._others))
+        names, namespace = tuple(map(spot_text, self._others)), given.options.namespace
+        # What tuples alone lead to is a value, as is what a Variable of NNX holds.
+        now = tuple(with_variables(x, namespace) for x in pick(given.tree, self._others))
         leaves, spec = given.options.flatten(now, names)
         kept = dict(zip(map(id, leaves), path_texts(spec, names), strict=True))
+        for i in _core.value_leaves(spec):
+            kept.pop(id(leaves[i]), None)
         for number, leaf in written.items():
-            if number in theirs and id(leaf) not in kept:
+            if number in theirs and id(leaf) not in kept and self._is_tied(number):
                 raise self._cut_tie(number)
             if number not in theirs and id(leaf) in kept and not jax_private.is_ref(leaf):
                 raise SharingError(
@@ -172,6 +181,19 @@ class UpdatedArguments:
                     "and pj.tree.copy(x) for what holds arrays; or update both arguments "
                     "(update_argnums), and give them one object before the call."
                 )
+
+    def _is_tied(self, number: int) -> bool:
+        """Whether an object of another argument holds a leaf, more than a tuple."""
+        listing = Listing.of(self._given.spec)
+        own = positions_of(listing, self.spots)
+        if number in _core.value_leaves(self._given.spec):
+            return False
+        return any(
+            listing.records[position].kind not in ("tuple", "namedtuple")
+            for way in itertools.islice(listing.ways(listing.leaves[number]), _MOST_WAYS)
+            for position in way[1:-1]
+            if way[1] not in own
+        )
 
     def _cut_tie(self, number: int) -> SharingError:
         listing = Listing.of(self._given.spec)
