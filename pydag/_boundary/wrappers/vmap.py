@@ -11,6 +11,7 @@ import pydag._core as _core
 from pydag._boundary.calls.run import run
 from pydag._boundary.content.content import take_apart
 from pydag._boundary.content.leaves import is_array
+from pydag._boundary.content.numbers import number_in
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL
 from pydag._boundary.content.separate import separated
@@ -135,7 +136,7 @@ def _group(axes: Any, options: Options) -> Any:
     if isinstance(axes, int):
         return axes
     leaves, spec = _core.flatten(axes, none_is_leaf=True, namespace=options.namespace)
-    return spec, tuple(leaves)
+    return spec, tuple(map(number_in, leaves))
 
 
 def _check_axes(name: str, axes: Any, options: Options) -> None:

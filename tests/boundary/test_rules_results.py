@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What comes out: gradients, numbers in the place of arrays, iterators, tracers, origins."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox
+import flax.struct
+import jax
+import jax.numpy as jnp
+import pytest
+
+import pydag
+import pydag.jaxinterop as pj
+
+X = jnp.arange(3.0)
+
+
+class Model(pj.Module):
+    """A tie, integers, and configuration."""
+
+    def __init__(self) -> None:
+        self.w = jnp.arange(3.0)
+        self.tied, self.steps, self.act, self.heads = self.w, jnp.int32(4), jnp.tanh, 4
+
+
+def loss(m: Any) -> Any:
+    """The sum of squares, tied: its derivative is 4 times the array."""
+    return (m.w * m.w + m.tied * m.tied).sum()
+
+
+LIKE_A_GRADIENT: dict[str, Callable[[Any], Any]] = {
+    "grad": pj.grad(loss),
+    "value_and_grad": lambda m: pj.value_and_grad(loss)(m)[1],
+    "jit of grad": pj.jit(pj.grad(loss)),
+    "jacrev": pj.jacrev(loss),
+    "jacfwd": pj.jacfwd(loss),
+    "vjp": lambda m: pj.vjp(loss, m)[1](1.0)[0],
+}
+
+
+@pytest.mark.parametrize("name", LIKE_A_GRADIENT)
+def test_a_gradient_has_the_form_of_its_model(name: str) -> None:
+    """Class, sharing and configuration stay; None stands where it isn't by."""
+    found = LIKE_A_GRADIENT[name](Model())
+    assert type(found) is Model
+    assert found.w.tolist() == [0.0, 4.0, 8.0]
+    assert found.w is found.tied
+    assert found.steps is None
+    assert found.act is jnp.tanh
+    assert found.heads == 4
+
+
+def test_jax_maps_over_a_model_and_its_gradient() -> None:
+    """The gradient has the structure that JAX sees of a model without integers."""
+
+    class Net(pj.Module):
+        def __init__(self) -> None:
+            self.w, self.heads = jnp.arange(3.0), 4
+            self.tied = self.w
+
+    net = Net()
+    new = jax.tree.map(lambda p, g: p - g, net, pj.grad(loss)(net))
+    assert new.w.tolist() == [0.0, -3.0, -6.0]
+    assert new.w is new.tied
+    assert new.heads == 4
+
+
+class OfEquinox(equinox.Module):
+    """In which JAX sees configuration as leaves."""
+
+    w: Any
+    heads: Any
+
+
+@flax.struct.dataclass
+class OfFlax:
+    """The same of flax."""
+
+    w: Any
+    heads: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Checked:
+    """It refuses None when it is built."""
+
+    w: Any
+    heads: Any
+
+    def __post_init__(self) -> None:
+        if self.w.shape != (3,) or self.heads.dtype != jnp.int32:
+            raise ValueError("other shapes")
+
+
+@pytest.mark.parametrize("cls", [OfEquinox, OfFlax, Checked])
+def test_where_jax_sees_configuration_none_stands(cls: Any) -> None:
+    """Also in the field of a class whose constructor refuses it; never for what was computed."""
+    heads = jnp.int32(4) if cls is Checked else 4
+    found = pj.grad(lambda m: (m.w**2).sum())(cls(X, heads))
+    assert type(found) is cls
+    assert found.w.tolist() == [0.0, 2.0, 4.0]
+    assert found.heads is None
+    model = cls(X, heads)
+    assert pj.tree.map(lambda p, g: p - g, model, found).w.tolist() == [0.0, -1.0, -2.0]
+
+
+def test_what_wrt_leaves_out_is_none() -> None:
+    """In records and dicts configuration is None, too: a head count must not be doubled."""
+    found = pj.grad(lambda m: (m["w"] * m["v"]).sum(), wrt="*w*")({"w": X, "v": X + 1, "heads": 4})
+    assert found["w"].tolist() == [1.0, 2.0, 3.0]
+    assert (found["v"], found["heads"]) == (None, None)
+
+
+@pytest.mark.parametrize("map_over", [pj.tree.map, jax.tree.map])
+def test_a_number_in_the_place_of_an_array_becomes_one(map_over: Any) -> None:
+    """Masks and sizes keep structure and sharing; so do axes."""
+    sizes = map_over(lambda x: x.ndim, Model())
+    assert sizes.w.shape == ()
+    assert (int(sizes.w), int(sizes.steps), sizes.heads) == (1, 0, 4)
+    assert sizes.w is sizes.tied
+    assert pydag.dag_structure(sizes) == pydag.dag_structure(Model())
+
+
+def test_axes_of_a_module_are_a_map_of_it() -> None:
+    """Numbers that stand in the place of its arrays are axes."""
+
+    class Net(pj.Module):
+        def __init__(self) -> None:
+            self.w, self.b = jnp.ones((2, 3)), jnp.ones(3)
+
+    net = Net()
+    axes = pj.tree.map(lambda x: x.ndim - 1, net)
+    assert pj.vmap(lambda m: m.w.sum() + m.b, in_axes=(axes,))(net).tolist() == [3.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        (lambda x: {"held": iter([x])}, r"result\['held'\]"),
+        (lambda x: {"held": {"a": x}.values()}, r"result\['held'\]"),
+        (
+            lambda x: {"held": lambda: x},
+            r"result\['held'\].*leads to an array that is be",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "wrap", [pj.jit, pj.checkpoint, pj.vmap], ids=["jit", "checkpoint", "vmap"]
+)
+def test_results_hold_no_iterators_and_no_hidden_tracers(wrap: Any, result: Any, says: str) -> None:
+    """A `TypeError` with the path."""
+    traced = pj.jit(wrap(result)) if wrap is pj.checkpoint else wrap(result)
+    with pytest.raises(TypeError, match=says):
+        traced(X)
+
+
+def test_an_object_of_the_callers_comes_back_as_itself() -> None:
+    """A ref always; containers and modules of arguments that are updated."""
+    ref, model = jax.new_ref(X), Model()
+    assert pj.jit(lambda r: {"r": r})(ref)["r"] is ref
+
+    def step(m: Any) -> Any:
+        m.w = m.tied = m.w + 1
+        return [m]
+
+    for _ in range(2):
+        assert pj.jit(step, update_argnums=0)(model)[0] is model
+    assert model.w.tolist() == [2.0, 3.0, 4.0]
+
+
+KEPT: dict[str, Callable[[], Any]] = {
+    "jit": lambda: pj.jit(loss)(Model()),
+    "grad": lambda: pj.grad(loss)(Model()),
+    "jit of grad": lambda: pj.jit(pj.grad(loss))(Model()),
+    "vjp": lambda: pj.vjp(loss, Model())[1](1.0),
+    "linearize": lambda: pj.linearize(loss, Model())[0],
+    "jacrev": lambda: pj.jacrev(loss)(Model()),
+    "vmap": lambda: pj.vmap(lambda x: [x])(X),
+    "scan": lambda: pj.scan(lambda c, x: (c, [x]), {"c": X}, X),
+    "cond": lambda: pj.cond(True, lambda x: [x], lambda x: [x + 1], X),
+    "checkpoint": lambda: pj.grad(pj.checkpoint(loss))(Model()),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_nothing_of_a_call_is_kept(name: str) -> None:
+    """No tracer outlives its trace."""
+    with jax.checking_leaks():
+        KEPT[name]()
