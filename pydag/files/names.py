@@ -188,7 +188,7 @@ class Names:
     def find_way(self, way: Iterable[Record]) -> int | None:
         """The position of the node that a way through another tree leads to here.
 
-        A key of that tree may be a whole path: `a.b`, `("a", "b")`, or `tree['a'].b`, as in a `Dag`.
+        A key of that tree may be a whole path: `a.b`, `("a", "b")`, `tree['a'].b` of a `Dag`.
         """
         position: int | None = 0
         for record in way:
