@@ -212,6 +212,14 @@ def test_every_wrapper_tells_of_a_lost_tie(wrap: str, part: str) -> None:
     assert "dag_map" not in text
 
 
+def test_a_tie_that_one_of_two_copies_has_lost() -> None:
+    """The copies may become two, and each keeps its own ties."""
+    with pytest.warns(pj.LostTieWarning, match=r"returned: result\['m'\]\['a.*\['m'\]\['w'\]"):
+        pj.jit(lambda d: {"average": d["average"], "m": jax.tree.map(lambda x: x * 2, d["m"])})(
+            {"average": BOTH, "m": BOTH}
+        )
+
+
 def test_an_equinox_module_that_jax_mapped() -> None:
     """The tie is told where configuration was mapped, too; `pj.tree.map` leaves configuration."""
 
@@ -234,6 +242,7 @@ def test_an_equinox_module_that_jax_mapped() -> None:
 
 KEY = jax.random.key(0)
 PAIR = {"w": X, "v": X + 1}
+BOTH = {"w": X, "again": X, "v": X + 1}
 
 
 @pytest.mark.parametrize(
@@ -247,11 +256,15 @@ PAIR = {"w": X, "v": X + 1}
             {"a": jnp.arange(2), "b": jnp.array([3, 4])},
         ),
         (lambda d: jax.tree.map(lambda x: x * 2, d), {"params": PAIR, "average": PAIR}),
+        (
+            lambda d: {n: pj.tree.map(lambda x: x * 2, d[n]) for n in d},
+            {"m": BOTH, "average": BOTH},
+        ),
         (lambda d: jax.tree.map(lambda x: x * 2, pydag.untie(d, ("b",))), {"a": X, "b": X}),
         (lambda m: {"a": m.embed.sum(), "b": m.unembed.sum()}, Tied()),
         (lambda m: pj.tree.map(lambda x: x * 2, m), Tied()),
     ],
-    ids=["zeros", "tuple", "keys", "integers", "copies", "untied", "other", "kept"],
+    ids=["zeros", "tuple", "keys", "integers", "copies", "tied copies", "untied", "other", "kept"],
 )
 def test_silent_about_ties(f: Any, tree: Any) -> None:
     """Where a tie is hardly meant, was untied on purpose, or is kept."""

@@ -23,7 +23,7 @@ from pydag._boundary.updates.changes import Given
 from pydag._core import PyDagSpec
 from pydag.structure.listing import Listing
 from pydag.structure.walk import Walk
-from pydag.typing import Dag, Leaf
+from pydag.typing import Dag, Leaf, Path
 
 from .source import Source
 
@@ -144,16 +144,37 @@ def _two_of_one(
     numbers: Sequence[int],
     found: Sequence[Leaf],
 ) -> tuple[str, str] | None:
-    """Two places of one leaf of the argument that hold two objects, if that is hardly meant."""
-    texts, first = _core.path_texts(own, ""), dict[int, int]()
-    listing: Listing | None = None
-    for place, number in enumerate(numbers):
-        before = first.setdefault(number, place)
-        if found[before] is found[place] or equal[number] or _starts_equal(leaves[number]):
+    """Two places of one leaf of the argument that hold two objects, if that is hardly meant.
+
+    Places in two parts that were copies of each other may become two.
+    """
+    texts, listing = _core.path_texts(own, ""), Listing.of(spec)
+    copies = parallel_copies(listing)
+    met: dict[int, dict[int | None, int]] = {}  # for each leaf, its first place in each copy
+    for place, (number, path) in enumerate(zip(numbers, own.paths(), strict=True)):
+        copy = _copy_of(listing, path, copies)
+        before = [
+            p
+            for c, p in met.setdefault(number, {}).items()
+            if (c == copy or None in (c, copy)) and found[p] is not found[place]
+        ]
+        met[number].setdefault(copy, place)
+        if not before or equal[number] or _starts_equal(leaves[number]):
             continue
-        listing = listing or Listing.of(spec)
-        if not _is_meant(listing, number):
-            return texts[before], texts[place]
+        if not _is_of_tuples(listing, number):
+            return texts[before[0]], texts[place]
+    return None
+
+
+def _copy_of(listing: Listing, path: Path, copies: frozenset[int]) -> int | None:
+    """Which of the copies a place is in."""
+    position = 0
+    for entry in path if copies else ():
+        children = listing.children(position)
+        position = next(child for child in children if listing.records[child].entry == entry)
+        if position in copies:
+            return position
+        position = listing.target(position)
     return None
 
 
@@ -178,24 +199,17 @@ def _starts_equal(leaf: Leaf) -> bool:
     return bool((values == values.flat[0]).all()) if values.size else True
 
 
-def _is_meant(listing: Listing, leaf: int) -> bool:
-    """Whether a leaf is shared as items of tuples, or by two whole parts that were copies.
-
-    Such parts are children of one node that hold the same leaves: `{"params": m, "average": m}`.
-    """
+def _is_of_tuples(listing: Listing, leaf: int) -> bool:
+    """Whether a leaf is shared as items of tuples."""
     slots = listing.slots_of(listing.leaves[leaf])
-    if any(
-        listing.records[listing.parents[slot]].kind in ("tuple", "namedtuple") for slot in slots
-    ):
-        return True
-    copies = parallel_copies(listing)
-    ways = [way for way, _ in zip(listing.ways(listing.leaves[leaf]), range(16), strict=False)]
-    steps = [next((step for step in way if step in copies), None) for way in ways]
-    return None not in steps and len(set(steps)) == len(steps)
+    parents = (listing.records[listing.parents[slot]] for slot in slots)
+    return any(parent.kind in ("tuple", "namedtuple") for parent in parents)
 
 
 def parallel_copies(listing: Listing) -> frozenset[int]:
     """Children of one node that hold the very same leaves, two or more: copies that start equal.
+
+    Such as in `{"params": m, "average": m}`.
 
     Two children that are one module, in a module, are layers that are used twice.
     """
