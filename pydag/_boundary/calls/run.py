@@ -53,7 +53,6 @@ def run(
     *,
     updated: Chosen | None = None,
     is_staged: bool = True,
-    equal: frozenset[int] = frozenset(),
 ) -> tuple[Dag, Update]:
     """The result of a function, and what it writes into arguments that are updated.
 
@@ -61,9 +60,8 @@ def run(
         tree: The arguments, made for this call.
         updated: Which arguments are updated; None for a wrapper that has no such option.
         is_staged: Whether the function is traced to be run later.
-        equal: Leaves whose elements are all equal.
     """
-    given = Given.of(tree, options, CALL)._replace(equal=equal)
+    given = Given.of(tree, options, CALL)
     own = UpdatedArguments(given, updated, is_staged) if updated else None
     args = tuple(map(_unwrapped, tree[0]))
     kwargs = {name: _unwrapped(argument) for name, argument in tree[1].items()}

@@ -15,7 +15,6 @@ from pydag._boundary.content.paths import CALL
 from pydag._boundary.content.values import is_settled
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.difference import explain_miss
-from pydag._boundary.notices.lost_tie import equal_leaves
 from pydag._boundary.notices.numbers import ChangingNumbers
 from pydag._boundary.notices.source import Source
 from pydag._boundary.packed.packed import unpack
@@ -136,9 +135,7 @@ class CompiledFunction:
             donated, shardings = self._donated_leaves(call, content, leaves), None
             if self._in_shardings is not None:
                 shardings = self._shardings(call, content)
-            program = Program(
-                self._recipe, content, donated, shardings, refs, equal_leaves(content, leaves)
-            )
+            program = Program(self._recipe, content, donated, shardings, refs)
             if len(self._programs) >= _MOST:
                 self.forget()
             self._programs[key] = program

@@ -52,16 +52,14 @@ class Recipe:
         self.get, self.source, self.options, self.outputs = get, source, options, outputs
         self.updated, self.jax_options, self.unties = updated, jax_options, _core.flag()
 
-    def flat(self, content: Content, equal: frozenset[int]) -> Callable[..., Any]:
-        """The function of leaves that JAX traces; `equal` are arrays that have one value."""
+    def flat(self, content: Content) -> Callable[..., Any]:
+        """The function of leaves that JAX traces."""
         positions = content.traced_positions()
 
         def flat(*leaves: Leaf) -> Any:
             before = num_unties()
             tree: Any = content.build(leaves)
-            result, update = run(
-                self.get(), tree, self.options, self.source, updated=self.updated, equal=equal
-            )
+            result, update = run(self.get(), tree, self.options, self.source, updated=self.updated)
             if num_unties() != before:
                 self.unties.set()
             pairs = zip(positions, leaves, strict=True)
@@ -80,7 +78,6 @@ class Program:
         donated: Positions among the traced leaves.
         shardings: One for each traced leaf; None where nothing is said.
         refs: Positions, among the traced leaves, of refs whose contents are passed.
-        equal: Positions, among all leaves, of arrays that have one value in the first call.
     """
 
     def __init__(
@@ -90,11 +87,10 @@ class Program:
         donated: _Positions,
         shardings: Sequence[Any] | None,
         refs: _Positions,
-        equal: frozenset[int],
     ) -> None:
         self.content, self.refs, self.written = content, refs, _Positions()
         self._recipe, self._donated, self._shardings = recipe, donated, shardings
-        self._flat = recipe.flat(content, equal)
+        self._flat = recipe.flat(content)
         self._closes_over_refs = False
         may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
         self._copy: Callable[[Leaf], Leaf] | None = _copy if donated and may_repeat else None

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
-from pydag._boundary.content.content import Content
 from pydag._boundary.content.leaves import is_number, is_traced
 from pydag._boundary.content.options import Options
 from pydag._boundary.content.paths import CALL, LeavesByPath
@@ -56,10 +55,8 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
     for name, (spec, position) in zip(names, arguments, strict=True):
         if not spec.num_shared:
             continue
-        numbers = listing.leaves_below(position)
-        leaves = [given.leaves[i] for i in numbers]
-        equal = [i in given.equal for i in numbers]
-        lost = _lost_tie(spec, leaves, equal, result, given.options)
+        leaves = [given.leaves[i] for i in listing.leaves_below(position)]
+        lost = _lost_tie(spec, leaves, result, given.options)
         if lost is not None:
             source.warn(
                 f"{source.text} returns what it was given, but with a tie lost\n"
@@ -73,11 +70,7 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
 
 
 def _lost_tie(
-    spec: PyDagSpec,
-    leaves: Sequence[Leaf],
-    equal: Sequence[bool],
-    result: Dag,
-    options: Options,
+    spec: PyDagSpec, leaves: Sequence[Leaf], result: Dag, options: Options
 ) -> _Lost | None:
     for root, part in _parts(result):
         if type(part) is not spec.type:
@@ -92,7 +85,7 @@ def _lost_tie(
         numbers = [by_path.at(path) for path in own.paths()]
         pairs = zip(numbers, found, strict=True)
         if all(_have_one_type(leaves[number], leaf) for number, leaf in pairs):
-            lost = _two_of_one(spec, leaves, equal, own, numbers, found)
+            lost = _two_of_one(spec, leaves, own, numbers, found)
             if lost is not None:
                 return _Lost(*lost, root)
     return None
@@ -139,7 +132,6 @@ def _have_one_type(one: Leaf, other: Leaf) -> bool:
 def _two_of_one(
     spec: PyDagSpec,
     leaves: Sequence[Leaf],
-    equal: Sequence[bool],
     own: PyDagSpec,
     numbers: Sequence[int],
     found: Sequence[Leaf],
@@ -159,7 +151,7 @@ def _two_of_one(
             if (c == copy or None in (c, copy)) and found[p] is not found[place]
         ]
         met[number].setdefault(copy, place)
-        if not before or equal[number] or _starts_equal(leaves[number]):
+        if not before or _starts_equal(leaves[number]):
             continue
         if not _is_of_tuples(listing, number):
             return texts[before[0]], texts[place]
@@ -176,14 +168,6 @@ def _copy_of(listing: Listing, path: Path, copies: frozenset[int]) -> int | None
             return position
         position = listing.target(position)
     return None
-
-
-def equal_leaves(content: Content, leaves: Sequence[Leaf]) -> frozenset[int]:
-    """The traced leaves of a call that is traced next, by position, that have one value."""
-    if not content.spec.num_shared:
-        return frozenset()
-    pairs = zip(content.traced_positions(), leaves, strict=True)
-    return frozenset(i for i, leaf in pairs if hasattr(leaf, "size") and _starts_equal(leaf))
 
 
 def _starts_equal(leaf: Leaf) -> bool:

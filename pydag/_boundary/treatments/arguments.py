@@ -26,13 +26,16 @@ def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter]:
 
 def numbers_of(given: Any) -> tuple[int, ...]:
     """The positions that a user gave: one, several or None."""
-    items = tuple(given) if isinstance(given, Iterable) else () if given is None else (given,)
+    is_several = isinstance(given, Iterable) and not isinstance(given, str)
+    items = tuple(given) if is_several else () if given is None else (given,)
     try:
         return tuple(map(operator.index, items))
     except TypeError:
         raise TypeError(
-            "an argument is chosen by its position, an integer, and this can't be interpreted as "
-            f"an integer: {short_repr(given)}"
+            f"an argument is chosen by its position, and {short_repr(given)} can't be interpreted "
+            "as an integer\n  Positions count from 0. Where a function takes names, they are "
+            "another option, such as donate_argnames; parts of an argument are selected by wrt= or "
+            "static=."
         ) from None
 
 

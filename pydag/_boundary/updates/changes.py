@@ -28,18 +28,13 @@ class Change(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A tree as a function gets it.
-
-    Attributes:
-        equal: Leaves whose elements are all equal, as far as that was read before the trace.
-    """
+    """A tree as a function gets it."""
 
     tree: Dag
     leaves: Sequence[Leaf]
     spec: PyDagSpec
     options: Options
     roots: Roots
-    equal: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, tree: Dag, options: Options, roots: Roots) -> "Given":
