@@ -212,6 +212,15 @@ def test_every_wrapper_tells_of_a_lost_tie(wrap: str, part: str) -> None:
     assert "dag_map" not in text
 
 
+def test_a_layer_that_comes_back_as_two() -> None:
+    """An object is told of, too, whose arrays are still one."""
+    layer = {"w": X}
+    with pytest.warns(pj.LostTieWarning, match=r"args\[0\]\['a'\] and args\[0\]\['b'\] are one"):
+        pj.jit(lambda net: {name: dict(part) for name, part in net.items()})(
+            {"a": layer, "b": layer}
+        )
+
+
 def test_states_that_start_equal_are_no_tie() -> None:
     """Arrays of one value are one by chance, where their elements can be read."""
 
@@ -252,6 +261,7 @@ def test_an_equinox_module_that_jax_mapped() -> None:
 
 KEY = jax.random.key(0)
 PAIR = {"w": X, "v": X + 1}
+SAME = {"w": X, "again": X}
 BOTH = {"w": X, "again": X, "v": X + 1}
 
 
@@ -259,6 +269,7 @@ BOTH = {"w": X, "again": X, "v": X + 1}
     ("f", "tree"),
     [
         (lambda s: (s[0] + 1, s[1] * 2), (X, X)),
+        (lambda s: tuple(pj.tree.map(lambda x: x * 2, d) for d in s), (SAME, SAME)),
         (lambda d: {n: jax.random.split(k)[0] for n, k in d.items()}, {"a": KEY, "b": KEY}),
         (
             lambda d: {"a": d["a"] + 1, "b": d["b"] - 1},
@@ -273,7 +284,17 @@ BOTH = {"w": X, "again": X, "v": X + 1}
         (lambda m: {"a": m.embed.sum(), "b": m.unembed.sum()}, Tied()),
         (lambda m: pj.tree.map(lambda x: x * 2, m), Tied()),
     ],
-    ids=["tuple", "keys", "integers", "copies", "tied copies", "untied", "other", "kept"],
+    ids=[
+        "tuple",
+        "in tuple",
+        "keys",
+        "integers",
+        "copies",
+        "tied copies",
+        "untied",
+        "other",
+        "kept",
+    ],
 )
 def test_silent_about_ties(f: Any, tree: Any) -> None:
     """Where a tie is hardly meant, was untied on purpose, or is kept."""

@@ -85,7 +85,7 @@ def _lost_tie(
         numbers = [by_path.at(path) for path in own.paths()]
         pairs = zip(numbers, found, strict=True)
         if all(_have_one_type(leaves[number], leaf) for number, leaf in pairs):
-            lost = _two_of_one(spec, leaves, own, numbers, found)
+            lost = _two_of_one(spec, leaves, own, numbers, found) or _two_nodes(spec, own)
             if lost is not None:
                 return _Lost(*lost, root)
     return None
@@ -158,6 +158,27 @@ def _two_of_one(
     return None
 
 
+def _two_nodes(spec: PyDagSpec, own: PyDagSpec) -> tuple[str, str] | None:
+    """Two places of one object of the argument that hold two, where no leaf tells."""
+    a, b = Listing.of(spec), Listing.of(own)
+    if parallel_copies(a):
+        return None
+    met: dict[int, tuple[int, int]] = {}  # for each object its first match, and where that stands
+    walk = Walk([(0, 0)])
+    for i, j in walk:
+        if a.records[i].kind in ("tuple", "namedtuple"):
+            continue
+        for child, match in zip(a.children(i), b.children(j), strict=True):
+            if a.records[child].entry != b.records[match].entry:
+                return None
+            target = a.target(child), b.target(match)
+            known, place = met.setdefault(target[0], (target[1], match))
+            if known != target[1] and not a.records[target[0]].is_leaf:
+                return b.path_text(place), b.path_text(match)
+            walk.add([target])
+    return None
+
+
 def _copy_of(listing: Listing, path: Path, copies: frozenset[int]) -> int | None:
     """Which of the copies a place is in."""
     position = 0
@@ -204,7 +225,7 @@ def parallel_copies(listing: Listing) -> frozenset[int]:
         groups: dict[tuple[int, ...], list[int]] = {}
         for child in listing.children(position):
             below = tuple(listing.leaves_below(child))
-            if len(below) > 1:
+            if len(below) > 1 or record.kind in ("tuple", "namedtuple"):
                 groups.setdefault(below, []).append(child)
         for group in groups.values():
             if len(group) > 1 and not _is_layer(listing, position, group):
