@@ -19,7 +19,7 @@ from .leaves import is_number, static_positions
 from .options import Options
 from .paths import Roots, path_texts
 from .structure import check_structure
-from .values import ATOMS, check_value, tracer_in
+from .values import ATOMS, check_value, is_value, tracer_in
 from .variables import Variable, with_variables
 
 PLAIN = Options()
@@ -188,7 +188,8 @@ def _place(spec: PyDagSpec, roots: Roots, position: int) -> str:
 
 
 def _check(value: Leaf, place: Callable[[], str], is_selected: bool, is_result: bool) -> None:
-    if is_result and (tracer := tracer_in(value)) is not None:
+    can_be = is_selected or is_value(value)
+    if is_result and can_be and (tracer := tracer_in(value)) is not None:
         where = place()
         raise TypeError(
             f"{where} is {short_repr(value)}, and leads to an array that is being traced: "

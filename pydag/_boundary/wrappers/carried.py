@@ -73,16 +73,11 @@ class Carried:
                 "pj.tree.copy(...)."
             ) from None
         except ValueError as error:
-            raise TypeError(
-                f"{root}: what a body gets and what it returns must be structured alike\n{error}"
-            ) from None
+            raise TypeError(f"{root}: {_ALIKE}\n{error}") from None
         for i, value in zip(content.positions, content.values, strict=True):
             if not _core.is_same_value(found[i], value):
                 place = path_texts(spec, root)[i]
-                raise TypeError(
-                    f"{place} is static, and was {short_repr(value)} before the body and is "
-                    f"{short_repr(found[i])} after it\n  Make it an array."
-                )
+                raise _unlike(place, short_repr(value), found[i], "Make it an array.")
         traced = content.traced_among(found)
         wanted = dict(zip(self.refs, self.refs.values() if refs is None else refs, strict=True))
         paths = content.paths(root)
@@ -90,8 +85,18 @@ class Carried:
             if wanted.get(i) is not (leaf if jax_private.is_ref(leaf) else None):
                 raise TypeError(f"{paths[i]} must be the very ref that it was before the body")
             if i not in wanted and not is_traced(leaf):
-                raise TypeError(f"{paths[i]} was an array, and is {short_repr(leaf)}")
+                raise _unlike(paths[i], "an array", leaf, "Return an array there.")
         return [leaf for i, leaf in enumerate(traced) if i not in self.refs]
+
+
+_ALIKE = "what a body gets and what it returns must be structured alike"
+
+
+def _unlike(path: str, before: str, leaf: Any, cure: str) -> TypeError:
+    after = "an array" if is_traced(leaf) else short_repr(leaf)
+    return TypeError(
+        f"{_ALIKE}\n  before the body: {path} is {before}\n  after it: it is {after}\n  {cure}"
+    )
 
 
 def kept_body(
