@@ -3,6 +3,7 @@
 
 import functools
 import gc
+import re
 import traceback
 import weakref
 from collections.abc import Callable
@@ -186,6 +187,24 @@ def test_errors_name_paths_and_the_users_function() -> None:
         pj.jit(failing)(Model(), X)
     wrapped: Any = pj.jit(failing)
     assert wrapped.__wrapped__ is failing
+
+
+@pytest.mark.parametrize(
+    ("mistake", "text"),
+    [
+        (lambda pj: pj.jit(failing, donate=0), r"jit\(\).*'donate'. Did you mean 'donate_argnums'"),
+        (lambda pj: pj.jit(failing, update_argnum=0), "Did you mean 'update_argnums'"),
+        (lambda pj: pj.jit(X), r"can't be called: f32\[2\]\n  Pass the function itself"),
+        (lambda pj: pj.grad(X), r"can't be called: f32\[2\]\n  Pass the function itself"),
+        (lambda pj: pj.grad(failing, "w"), r"'w' can't be.*integer\n.*selected by wrt="),
+        (lambda pj: pj.grad(lambda x: (x, 1))(1.0), r"pair of its value.*has_aux=True"),
+    ],
+)
+def test_mistakes_get_a_cure(mistake: Any, text: str) -> None:
+    """A TypeError that says what to write."""
+    with pytest.raises(TypeError) as caught:
+        mistake(pj)  # untyped: a type checker would find these
+    assert re.search(text, "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())]))
 
 
 def _with_object() -> Any:

@@ -2,6 +2,7 @@
 """`jit`."""
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +14,9 @@ from pydag._boundary.content.leaves import is_array
 from pydag._boundary.content.options import Options
 from pydag._boundary.notices.source import Source, name_of, wraps
 from pydag._boundary.options import with_wrapper_options
-from pydag._boundary.treatments.arguments import NOTHING, Chosen, spot_text
+from pydag._boundary.treatments.arguments import NOTHING, Chosen, check_function, spot_text
 from pydag._boundary.treatments.outputs import is_sharding
+from pydag.public.unexpected import raise_unexpected
 from pydag.registry.class_table import names_in
 from pydag.typing import Identity, Where
 
@@ -95,6 +97,8 @@ def jit(
     )
     if fun is None:
         return functools.partial(jit, **given)
+    for name in jax_options.keys() - inspect.signature(jax.jit).parameters.keys():
+        raise_unexpected(name)
     check_holds_no_model(fun, namespace)
     options = Options(namespace, identity, static)
     chosen = {
@@ -179,8 +183,7 @@ def check_holds_no_model(fun: Any, namespace: str) -> None:
     """
     if type(fun) is types.FunctionType:
         return
-    if not callable(fun):
-        raise TypeError(f"jit expects a function, got {type(fun).__name__}: pass it, don't call it")
+    check_function(fun)
     if isinstance(fun, types.MethodType):
         held, cls = fun.__self__, type(fun.__self__)
         cure = f"pj.jit({cls.__qualname__}.{fun.__name__})(model, ...)"

@@ -16,6 +16,19 @@ Spot = int | str
 """An argument of a call: its position or its name."""
 
 
+def check_function(fun: Any) -> None:
+    """Checks that what a wrapper is given can be called.
+
+    Raises:
+        TypeError: It can't.
+    """
+    if not callable(fun):
+        raise TypeError(
+            f"a function is transformed, and this can't be called: {short_repr(fun)}\n"
+            "  Pass the function itself, not what it returned."
+        )
+
+
 def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of a function; empty where it doesn't tell."""
     try:

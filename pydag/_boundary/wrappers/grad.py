@@ -11,6 +11,7 @@ from pydag._boundary.content.options import Options
 from pydag._boundary.foreign import jax_private
 from pydag._boundary.notices.source import Source, named, wraps
 from pydag._boundary.options import with_wrapper_options
+from pydag._boundary.treatments.arguments import check_function, numbers_of
 from pydag.typing import Identity, Where
 
 from .differentiated import Differentiated, checked_pair
@@ -57,11 +58,12 @@ def value_and_grad(
     >>> float(value), float(gradient["a"]), gradient["a"] is gradient["b"], gradient["steps"]
     (9.0, 6.0, True, None)
     """
+    check_function(fun)
     options = Options(namespace, identity, static)
     source, updated = Source(fun), updated_arguments(fun, update_argnums, update_argnames)
     jax.value_and_grad(fun, reduce_axes=reduce_axes)  # JAX checks what it is given
     if not isinstance(argnums, int):
-        argnums = tuple(argnums)
+        argnums = numbers_of(argnums)
 
     @wraps(fun)
     @jax_private.shortens_tracebacks
@@ -89,6 +91,10 @@ def value_and_grad(
         except TypeError as error:
             if str(error).startswith("Gradient only defined for"):
                 error.add_note(f"The function is {source.text}.")
+                if "Output was (" in str(error):
+                    error.add_note(
+                        "Where it returns a pair of its value and something else, say has_aux=True."
+                    )
             raise
         gradient = call.gradient(found)
         call.write(contents)

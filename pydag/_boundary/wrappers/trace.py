@@ -7,7 +7,7 @@ from typing import Any
 from pydag._boundary.compiled.jit import jit
 from pydag._boundary.notices.source import wraps
 from pydag._boundary.options import with_wrapper_options
-from pydag.structure.text import short_repr
+from pydag._boundary.treatments.arguments import check_function
 from pydag.typing import Dag, Identity, Where
 
 
@@ -26,8 +26,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     >>> out["c"].shape, out["c"] is out["d"]
     ((2, 3), True)
     """
-    if not callable(fun):
-        raise TypeError(f"eval_shape expects a function, got {short_repr(fun)}")
+    check_function(fun)
     own = wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
     return jit(own).eval_shape(*args, **kwargs)
 
