@@ -239,6 +239,16 @@ def test_a_model_is_no_static_argument(model: Any) -> None:
         pj.jit(lambda m, x: x, static_argnums=0)(model, 1.0)
 
 
+@pytest.mark.parametrize("wrap", [pj.jit, pj.checkpoint], ids=["jit", "checkpoint"])
+@pytest.mark.parametrize("chosen", [{"static_argnums": 0}, {"static_argnames": "held"}], ids=str)
+def test_a_static_argument_may_be_an_object_of_any_class(wrap: Any, chosen: Any) -> None:
+    """Who names it has said that it is a constant, as in JAX."""
+    plain = Plain()
+    function = wrap(lambda held, x: x * held.w, **chosen)
+    assert function(plain, X).tolist() == [1.0, 1.0]
+    assert wrap(lambda n, x: x * (n + 1 if type(n) is int else 0), static_argnums=0)(1, X)[0] == 2.0
+
+
 def test_the_order_of_dicts_and_attributes_is_seen() -> None:
     """Inside and in results it is what it is without `jit`; the leaves don't depend on it."""
     ordered = pj.jit(lambda t: (t, {"order": "".join(t)}))

@@ -62,7 +62,9 @@ def checkpoint(
     """
     options, source = Options(namespace, identity, static), Source(fun)
     updated = updated_arguments(fun, update_argnums, update_argnames)
-    chosen = Chosen.of(fun, static_argnums or None, static_argnames or None)
+    chosen = Chosen.of(
+        fun, None if static_argnums == () else static_argnums, static_argnames or None
+    )
     jax.checkpoint(fun)  # JAX checks what it is given
 
     @wraps(fun)
