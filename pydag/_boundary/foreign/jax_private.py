@@ -92,7 +92,8 @@ def inputs_of(leaf: Any) -> list[Any]:
     return list(getattr(getattr(leaf, "parent", None), "in_tracers", ()))
 
 
-_Shim: Any = type(tree_util.Partial(functools.partial(print)).func)  # type: ignore[no-untyped-call]
+_partial: Any = tree_util.Partial
+_Shim: Any = type(_partial(functools.partial(print)).func)
 
 
 def function_in(detail: Any) -> Any:
