@@ -53,7 +53,11 @@ def check_distinct(data: Names, meta: Names) -> None:
 
 def _of_class(cls: type, name: str) -> object:
     """What a class has under a name, past its metaclass."""
-    return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)
+    for base in cls.__mro__:  # no generator: CPython 3.13 crashes where it can't make one
+        if name in base.__dict__:
+            found: object = base.__dict__[name]
+            return found
+    return None
 
 
 def check_complete(cls: type, named: Names) -> None:
@@ -63,7 +67,7 @@ def check_complete(cls: type, named: Names) -> None:
         ValueError: They leave out a field of a dataclass, or a slot.
     """
     fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-    own = dict.fromkeys([*(field.name for field in fields), *_slots(cls)])
+    own = dict.fromkeys([*[field.name for field in fields], *_slots(cls)])
     if left_out := [name for name in own if name not in named]:
         raise ValueError(
             f"{cls!r} has the fields {left_out} besides those that were named: an object that is "

@@ -2,7 +2,9 @@
 """`register_fields`: which attributes are fields, and how they are read and written."""
 
 import abc
+import collections
 import dataclasses
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -348,3 +350,29 @@ def test_a_class_that_became_abstract() -> None:
     with pytest.raises(TypeError, match="abstract class Shape") as info:
         pydag.dag_unflatten(spec, leaves)
     assert info.value.__notes__ == ["raised while unflattening tree[0]"]
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda array: array,
+        lambda array: (1, (array,)),
+        lambda array: {"a": [array]},
+        lambda array: collections.deque([array]),
+        lambda array: functools.partial(print, x=array),
+    ],
+)
+def test_an_array_in_a_meta_field_is_refused(hide: Any) -> None:
+    """An array in a meta field, in builtin containers and partials too, is a `TypeError`."""
+    numpy = pytest.importorskip("numpy")
+
+    @pydag.register_fields(meta_fields=("kept",))
+    class Kept:
+        def __init__(self, kept: Any) -> None:
+            self.weight, self.kept = 1, kept
+
+    value = hide(numpy.ones(2))
+    for call in (pydag.dag_leaves, pydag.dag_structure, pydag.dag_copy):
+        with pytest.raises(TypeError, match=r"^tree\['m'\]\[0\]\.kept is a meta field of"):
+            call({"m": [Kept(value)]})
+    assert pydag.dag_leaves(Kept(hide(numpy.float32(2)))) == [1]

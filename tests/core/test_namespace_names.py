@@ -118,7 +118,7 @@ def test_registrations_refuse_lone_surrogates(namespace: str) -> None:
 def test_texts_that_look_alike() -> None:
     """A name that spells a surrogate out is a name like any other, and only itself."""
     cls = fresh()
-    pydag.register_fields(cls, ("x",), namespace="\\udc80")
+    pydag.register_fields(cls, ("x",), ("y",), namespace="\\udc80")
     node = cls()
     assert pydag.dag_leaves([node], namespace="\\udc80") == [1]
     assert pydag.dag_leaves([node], namespace="\\udc81") == [node]

@@ -47,7 +47,7 @@ def test_one_class_in_two_namespaces() -> None:
     """A class that two namespaces open differently gives unequal specs, each with its own way."""
     cls = fresh()
     register(cls, namespace="one")
-    pydag.register_fields(cls, ("x",), namespace="two")
+    pydag.register_fields(cls, ("x",), ("y",), namespace="two")
     one, two = (pydag.dag_structure([cls()], namespace=n) for n in ("one", "two"))
     assert (one.num_leaves, two.num_leaves, one == two) == (2, 1, False)
     assert (one.namespace, two.namespace) == ("one", "two")

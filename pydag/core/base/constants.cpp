@@ -60,6 +60,7 @@ void make_constants() {
     made.compare = interned("compare");
     made.dataclass_params = interned("__dataclass_params__");
     made.default_factory = interned("default_factory");
+    made.dlpack = interned("__dlpack__");
     made.eq = interned("eq");
     made.eq_method = interned("__eq__");
     made.fields = interned("_fields");

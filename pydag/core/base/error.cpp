@@ -122,7 +122,8 @@ void rethrow_at(const std::string &path, const char *doing) {
         throw;
     } catch (const Complaint &complaint) {
         std::string text = shortened(complaint.text(), kLongestText);
-        if (!path.empty()) text += "\n  at " + path;
+        if (text.starts_with('.')) text = path + text;  // about an attribute of what is there
+        else if (!path.empty()) text += "\n  at " + path;
         PyErr_SetString(complaint.type(), text.c_str());
         throw nb::python_error();
     } catch (nb::python_error &error) {

@@ -3,6 +3,7 @@
 
 #include "base/tuples.h"
 #include "nodes/items.h"
+#include "nodes/meta_values.h"
 #include "types/fields.h"
 
 #include <algorithm>
@@ -160,6 +161,7 @@ uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) 
     // What isn't in `__dict__` or a slot, the other library may find elsewhere.
     if (registration.is_foreign && !registration.is_strict) return open_fields_by_function(object, box, stack, refs);
     nb::object meta = read_meta(object, registration);
+    if (!registration.is_foreign) require_no_arrays(registration, meta);
 
     if (!registration.data.is_none()) {
         const size_t count = registration.data_access.size();

@@ -80,6 +80,8 @@ nb::object own_slots(nb::handle cls) {
     return names;
 }
 
+bool has_class_attribute(PyTypeObject *type, PyObject *name) { return class_attribute(type, name).value.is_valid(); }
+
 nb::object read_field(PyObject *object, const FieldAccess &field) {
     const nb::object owned_type = class_of(object);  // a key's `__eq__` may give the object another class
     auto *const type = reinterpret_cast<PyTypeObject *>(owned_type.ptr());
