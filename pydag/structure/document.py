@@ -136,13 +136,12 @@ class Document:
             if node == "*":
                 rows.append(leaf)
                 continue
-            row = None
             # Of these classes alone: True and 1.0 would be found as 1.
-            if type(node) is list and set(map(type, node)) <= {str, int}:
-                row = known.get(tuple(node))
+            is_plain = type(node) is list and set(map(type, node)) <= {str, int}
+            row = known.get(tuple(node)) if is_plain else None
             if row is None:
                 row = self._row(i, node)
-                if type(node) is list:
+                if is_plain:
                     known[tuple(node)] = row
             rows.append(row)
         return tuple(rows)

@@ -365,6 +365,7 @@ def changed(**fields: Any) -> str:
         ),
         (changed(nodes=[["list", 1], None], none_is_leaf=True), r"nodes\[1\]: None can't be"),
         (changed(nodes=[3.5]), r"nodes\[0\]: expected a node"),
+        (changed(nodes=[["list", {"class": "list"}]]), "nodes"),
         (changed(refs=[{"keys": ["a", "b", {"os.system": "0"}]}]), r"refs\[0\]"),
         (changed(refs=[{"keys": ["a", "b", {"class": "os.system"}]}]), r"refs\[0\].*os.system"),
     ],

@@ -118,7 +118,7 @@ def test_a_misfit_says_what_to_do() -> None:
 
 
 def test_a_module_of_nnx_is_saved_without_its_structure(tmp_path: Path) -> None:
-    """Which can't be written: the error says so, and how it is read."""
+    """Which can't be written: the error names the reason and the way to read it."""
     nnx = pytest.importorskip("flax.nnx")
     model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
     message = r"structure=False\) writes arrays alone, for load\(\.\.\., like=\)"

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import chex  # type: ignore[import-untyped]
+import chex  # type: ignore[import-untyped]  # it has no types
 import equinox as eqx
 import flax.struct
 import jax

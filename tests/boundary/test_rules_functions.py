@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cloudpickle  # type: ignore[import-untyped]
+import cloudpickle  # type: ignore[import-untyped]  # it has no types
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -219,7 +219,7 @@ def _with_object() -> Any:
 def placed(*axes: str) -> NamedSharding:
     """A sharding, made anew."""
     mesh = Mesh(jax.devices()[:1], ("x",))
-    return NamedSharding(mesh, PartitionSpec(*axes))  # type: ignore[no-untyped-call]
+    return NamedSharding(mesh, PartitionSpec(*axes))  # type: ignore[no-untyped-call]  # JAX's class has no types
 
 
 @pytest.mark.parametrize(

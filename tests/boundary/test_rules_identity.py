@@ -95,7 +95,7 @@ def test_two_arguments_that_it_is_by_have_the_sum() -> None:
 def test_arguments_of_two_axes_have_nothing_in_common() -> None:
     """In `vmap`; axes counted from both ends are one, also for arguments by name."""
     square = jnp.ones((2, 2))
-    is_one = lambda x, y: (x[0] is y[0]) & jnp.isfinite(x[0]).all()  # noqa: E731  it is short
+    is_one = lambda x, y: (x[0] is y[0]) & jnp.isfinite(x[0]).all()  # noqa: E731 (it is short)
     for axes, expected in (((0, 0), True), ((0, 1), False), ((1, -1), True), ((0, None), False)):
         assert bool(pj.vmap(is_one, in_axes=axes)([square], [square]).all()) is expected
     assert bool(pj.vmap(is_one, in_axes=1)([square], y=[square]).any()) is False
@@ -117,7 +117,7 @@ def test_scan_has_a_table_for_the_carry_and_one_for_what_is_scanned() -> None:
 def test_tuples_are_values() -> None:
     """At places to which tuples alone lead each array is a variable of its own."""
     s = jnp.float32(3.0)
-    product = lambda x, y: x * y  # noqa: E731  it is short
+    product = lambda x, y: x * y  # noqa: E731 (it is short)
     assert pj.grad(product, argnums=(0, 1))(s, s) == (3.0, 3.0)
     assert pj.grad(lambda t: t[0] * t[1][0])((s, (s,))) == (3.0, (3.0,))
     assert pj.jacfwd(product, argnums=(0, 1))(s, s) == (3.0, 3.0)

@@ -213,7 +213,7 @@ def test_every_wrapper_tells_of_a_lost_tie(wrap: str, part: str) -> None:
 
 
 def test_a_layer_that_comes_back_as_two() -> None:
-    """An object is told of, too, whose arrays are still one."""
+    """pydag warns of an object, too, whose arrays are still one."""
     layer = {"w": X}
     with pytest.warns(pj.LostTieWarning, match=r"args\[0\]\['a'\] and args\[0\]\['b'\] are one"):
         pj.jit(lambda net: {name: dict(part) for name, part in net.items()})(
@@ -240,7 +240,7 @@ def test_a_tie_that_one_of_two_copies_has_lost() -> None:
 
 
 def test_an_equinox_module_that_jax_mapped() -> None:
-    """The tie is told where configuration was mapped, too; `pj.tree.map` leaves configuration."""
+    """pydag warns where configuration was mapped, too; `pj.tree.map` leaves configuration."""
 
     class Scale(eqx.Module):
         scale: jax.Array
@@ -317,7 +317,7 @@ def test_wrt_selects_an_object_by_any_of_its_paths() -> None:
 def test_a_selection_that_reaches_a_second_whole_model() -> None:
     """All that is selected is also at places that aren't: a warning with the cure."""
     trees = {"policy": PAIR, "ref": PAIR}
-    loss = lambda t: (t["policy"]["w"] * t["ref"]["v"]).sum()  # noqa: E731
+    loss = lambda t: (t["policy"]["w"] * t["ref"]["v"]).sum()  # noqa: E731 (it is short)
     with pytest.warns(pj.SharedSelectionWarning, match=r"pj\.tree\.copy|dag_copy"):
         pj.grad(loss, wrt="['policy']*")(trees)
     pj.grad(loss, wrt="['policy']*")({"policy": PAIR, "ref": pj.tree.copy(PAIR)})

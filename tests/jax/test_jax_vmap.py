@@ -10,7 +10,7 @@ import pytest
 
 import pydag
 from pydag import jaxinterop
-
+from pydag.jaxinterop.boundary.call import per_leaf
 
 
 def test_between_arguments_and_keywords() -> None:

@@ -72,8 +72,8 @@ def check_holds_nothing(fun: Any, namespace: str) -> None:
     if holds_data(fun, namespace):
         cls, name = _held_by(fun, namespace) or (type(fun), "")
         raise TypeError(
-            f"jit is given {name_of(fun)}, which holds an object of {cls.__qualname__}: to JAX that "
-            "is a constant, and a change of it is not noticed\n"
+            f"jit is given {name_of(fun)}, which holds an object of {cls.__qualname__}: to JAX "
+            "that is a constant, and a change of it is not noticed\n"
             f"  Pass the object as an argument: pydag.jaxinterop.jit({name})(model, ...)."
         )
 
