@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which leaves are state: no derivative is taken by them, nor are they trained, unless `wrt=` names them.
+"""Which leaves are state: nothing is differentiated by them, nor trained, unless `wrt=` names them.
 
 In NNX that is what a Variable holds that is no `nnx.Param`.
 """

@@ -35,10 +35,10 @@ struct Constants {
     PyObject *argument_names;                 // ("args", "kwargs")
     PyObject *option_names[4];                // of FlattenOptions, in the order of OptionIndex
     // Strings; each has the name of its member here, some with underscores around it or `method` behind.
-    PyObject *add_note, *notes, *all, *args, *as_dict, *aval, *buf, *compare, *dataclass_params, *default_factory, *dlpack, *eq,
-        *eq_method, *fields, *fill, *frozen, *func, *hash_method, *keywords, *kind, *make, *maxlen, *memory_space,
-        *module, *name, *positions, *refs, *sharding, *start, *step, *stop, *torch_module, *torch_nn, *tree, *value,
-        *values;
+    PyObject *add_note, *notes, *all, *args, *as_dict, *aval, *buf, *compare, *dataclass_params, *default_factory,
+        *dlpack, *eq, *eq_method, *fields, *fill, *frozen, *func, *hash_method, *keywords, *kind, *make, *maxlen,
+        *memory_space, *module, *name, *positions, *refs, *sharding, *start, *step, *stop, *torch_module, *torch_nn,
+        *tree, *value, *values;
 };
 inline Constants constants = {};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten.h"
 
+#include "base/torch_module.h"
 #include "walks/flatten_general.h"
 #include "walks/flatten_known.h"
-#include "base/torch_module.h"
 
 #include <algorithm>
 
