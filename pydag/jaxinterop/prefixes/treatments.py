@@ -106,20 +106,29 @@ def _regions(
             raise ValueError(
                 f"{question.name} must be a tree prefix of the corresponding value, but for "
                 f"{where}, which is {shortened(value)}, there is "
-                f"{shortened(repr(prefix))}{_made_of_object(prefix, tree, question)}"
-                f"{_other_count(prefix, tree, accessor)}"
+                f"{short_repr(prefix)}{_made_of_object(prefix, tree, question)}"
+                f"{_other_count(prefix, tree, accessor, options)}"
             ) from None
         positions = _children_at(listing, position, [entry[0].entry for entry in entries])
         ways = (accessor + entry for entry in entries)
         walk.add(list(zip(parts, children, positions, ways, strict=True)))
 
 
-def _other_count(prefix: Any, tree: Dag, accessor: optree.PyTreeAccessor) -> str:
-    """What is wrong where a tuple has fewer or more entries than there are arguments."""
+def _other_count(prefix: Any, tree: Dag, accessor: optree.PyTreeAccessor, options: Options) -> str:
+    """What is wrong where a node has fewer or more children in the prefix than in the tree."""
     are_sequences = isinstance(prefix, tuple | list) and isinstance(tree, tuple | list)
-    if accessor or not are_sequences or len(prefix) == len(tree):
+    if not accessor and are_sequences and len(prefix) != len(tree):
+        return f"\n  There are {len(tree)} for {len(prefix)} entries: one is needed for each."
+    if type(prefix) is not type(tree):
         return ""
-    return f"\n  There are {len(tree)} for {len(prefix)} entries: one is needed for each."
+    counts = [
+        len(_core.open_one_level(node, namespace=options.namespace)[0]) for node in (prefix, tree)
+    ]
+    if counts[0] == counts[1]:
+        return ""
+    return (
+        f"\n  The prefix has {counts[0]} children there, and the argument has {counts[1]} children."
+    )
 
 
 def _made_of_object(prefix: Any, tree: Dag, question: Question) -> str:
