@@ -29,7 +29,8 @@ for cls in (Sum, Product):
     pydag.register_fields(cls, ("children",))
 pydag.register_fields(Quotient, ("numerator", "denominator"))
 pydag.register_fields(Power, ("base", "exponent"))
-pydag.register_fields(Variable, (), ("name",))
+# By functions: a Variable keeps its hash in an attribute, once it was asked for.
+pydag.register_pydag_node(Variable, lambda x: ((), x.name), lambda name, _: Variable(name))
 
 RATES = {"prey": 1.0, "predators": 0.5, "birth": 1.1, "hunt": 0.8, "growth": 0.4, "death": 0.5}
 STEP = 0.02

@@ -163,7 +163,7 @@ def values_out(it: Training) -> Step:
 def by_update_argnums(it: Training) -> Step:
     """The step changes the caller's own model, whose weights it writes in, too."""
 
-    @pj.jit(update_argnums=0, donate_argnums=(0, 1))
+    @pj.jit(update_argnums=0, donate_argnums=1)
     def step(model: Classifier, state: Any, data: Data) -> tuple[Any, Array]:
         value, gradient = pj.value_and_grad(loss, wrt=TRAINED, update_argnums=0)(model, data)
         updates, state = optimizer.update(gradient, state, model)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `pydag.files.save` writes: the bytes, one array at a time, and what killed writers leave."""
 
+import gc
 import os
 import socket
 import subprocess
@@ -256,6 +257,7 @@ def test_a_writer_that_lives_keeps_its_file(tmp_path: Path) -> None:
 
 def test_no_file_stays_open(tmp_path: Path) -> None:
     """The locks of new files end when these are in their places, or are given up."""
+    gc.collect()  # of earlier tests
     before = os.listdir("/proc/self/fd")
     save(tmp_path / "one", [np.ones(3)])
     save(tmp_path / "many", [np.ones(3)] * 3 + [np.zeros(3)], shard_size=24)

@@ -110,7 +110,7 @@ class Value:
         jax.jit(jnp.sin), jax.devices()[0], functools.partial(jnp.clip, min=0), (1, "a"),
         frozenset({1}), Value(1), range(3), str.upper,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_values_are_static_leaves(value: Any) -> None:
     """What can be compared by what it is comes in as it is, in dicts and in modules."""

@@ -116,7 +116,7 @@ def test_derivatives_are_those_of_nnx(made: Callable[[], Two], wrap: Any) -> Non
 def test_one_of_two_variables_is_updated(made: Callable[[], Two], donates: bool) -> None:
     """A step that changes one Variable, or copies a value, changes just that one.
 
-    A buffer that two Variables hold is donated once; for the other place a copy is passed.
+    Of a buffer that two Variables hold copies are donated: the other Variable keeps it.
     """
 
     def step(model: Two, x: Any) -> None:
@@ -127,7 +127,7 @@ def test_one_of_two_variables_is_updated(made: Callable[[], Two], donates: bool)
 
     options: Any = {"donate_argnums": 0} if donates else {}
     compiled = pj.jit(step, update_argnums=0, **options)
-    copies = pj.jit(copy, update_argnums=0, **options)
+    copies = pj.jit(copy, update_argnums=0)
     model = made()
     for i in range(1, 4):
         compiled(model, X)

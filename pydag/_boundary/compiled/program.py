@@ -5,6 +5,7 @@ JAX gets the traced leaves one by one, and nothing else; the function that it ca
 content.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -140,11 +141,10 @@ class Program:
         if self.refs:
             found = contents.contents_in(leaves, self.refs, self.written)
         if self._copy is not None:
-            met = {id(x) for i, x in enumerate(found) if i not in self._donated}
+            times = Counter(map(id, found))
             for i in self._donated:
-                if id(found[i]) in met:
+                if times[id(leaves[i])] > 1:
                     found[i] = self._copy(found[i])
-                met.add(id(found[i]))
         return found
 
     def call(self, leaves: Sequence[Leaf]) -> Any:

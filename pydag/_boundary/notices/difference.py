@@ -3,6 +3,7 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Any, cast
 
 import jax
 
@@ -34,7 +35,7 @@ def difference(first: Content, second: Content, roots: Roots = CALL) -> str:
 
 def explain_miss(source: Source, content: Content, known: Sequence[Content]) -> None:
     """Logs what differs from the nearest earlier call, where JAX explains its cache misses."""
-    if not known or not jax.config.jax_explain_cache_misses:
+    if not known or not cast(Any, jax.config).jax_explain_cache_misses:
         return
     shown = min((difference(before, content) for before in known), key=len)
     _logger.warning("%s is traced again: its arguments differ\n%s", source.text, shown)

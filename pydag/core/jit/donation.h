@@ -3,7 +3,7 @@
 // Which leaves a compiled function may be given for good.
 //
 // XLA takes a donated array once, and refuses a call that has it at another place, too. A leaf without identity may
-// stand at several places: then a copy is donated for it.
+// stand at several places: then copies are donated, and the array itself is left to who holds it.
 #pragma once
 
 #include "walks/flatten_pure.h"
@@ -13,11 +13,11 @@
 
 namespace pydag {
 
-// The leaves at `donated`, as a tuple. `copy(leaf)` is called for each that is met a second time, or is kept, too.
+// The leaves at `donated`, as a tuple. `copy(leaf)` is called for each that stands at another place, too.
 nb::object donated_apart(PyObject *const *leaves, const std::vector<uint32_t> &donated,
                          const std::vector<uint32_t> &kept, nb::handle copy);
 
-// Puts a copy in the place of each donated leaf that is passed at another place, too. Positions are in order.
+// Puts a copy in the place of each donated leaf that is passed at another place, too. `passed` has all, those included.
 void copy_donated(Leaves &leaves, const std::vector<uint32_t> &passed, const std::vector<uint32_t> &donated,
                   nb::handle copy);
 

@@ -4,8 +4,10 @@
 #include "base/constants.h"
 #include "base/error.h"
 #include "base/object_set.h"
+#include "base/threads.h"
 #include "types/fields.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -20,36 +22,54 @@ bool is_plain(PyObject *value) {
            PyCFunction_Check(value);
 }
 
-// A value, and where it stands within that of the field.
+// A value, and how the one that holds it leads to it.
 struct Part {
     nb::object value;
-    std::string path;
+    size_t holder;
+    Step step;
 };
+using Parts = std::vector<Part>;
 
-void add_items(std::vector<Part> &parts, const nb::object &items, const std::string &path) {
+void add(Parts &parts, size_t holder, nb::object value, nb::object entry, bool is_attribute = false) {
+    parts.push_back({std::move(value), holder, {std::move(entry), is_attribute}});
+}
+
+// Of a tuple that isn't filled yet, what is there.
+void add_items(Parts &parts, size_t holder, const nb::object &items) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); ++i)
-        parts.push_back({nb::borrow(PyTuple_GET_ITEM(items.ptr(), i)), path + "[" + std::to_string(i) + "]"});
+        if (PyObject *const item = PyTuple_GET_ITEM(items.ptr(), i))
+            add(parts, holder, nb::borrow(item), checked(PyLong_FromSsize_t(i)));
 }
 
 // Adds what a container or a partial holds. Subclasses are read past their own code.
-void add_parts(std::vector<Part> &parts, const Part &whole) {
-    PyObject *const value = whole.value.ptr();
-    if (PyTuple_Check(value))
-        add_items(parts, checked(PyTuple_GetSlice(value, 0, PyTuple_GET_SIZE(value))), whole.path);
-    else if (PyList_Check(value)) add_items(parts, checked(PyList_AsTuple(value)), whole.path);
-    else if (PyAnySet_Check(value) || PyObject_TypeCheck(value, constants.deque))
-        add_items(parts, checked(PySequence_Tuple(value)), whole.path);
+void add_parts(Parts &parts, size_t holder) {
+    const nb::object whole = parts[holder].value;
+    PyObject *const value = whole.ptr();
+    if (PyTuple_Check(value)) add_items(parts, holder, whole);
+    else if (PyList_Check(value)) {
+        const Locked locked(value);
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i)
+            if (PyObject *const item = PyList_GET_ITEM(value, i))
+                add(parts, holder, nb::borrow(item), checked(PyLong_FromSsize_t(i)));
+    } else if (PyAnySet_Check(value) || PyObject_TypeCheck(value, constants.deque))
+        add_items(parts, holder, checked(PySequence_Tuple(value)));
     else if (PyDict_Check(value)) {
         const nb::object pairs = checked(PyDict_Items(value));
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs.ptr()); ++i) {
             PyObject *const pair = PyList_GET_ITEM(pairs.ptr(), i);
-            parts.push_back({nb::borrow(PyTuple_GET_ITEM(pair, 1)),
-                             whole.path + "[" + text_of(short_repr(PyTuple_GET_ITEM(pair, 0))) + "]"});
+            add(parts, holder, nb::borrow(PyTuple_GET_ITEM(pair, 1)), nb::borrow(PyTuple_GET_ITEM(pair, 0)));
         }
-    } else if (Py_TYPE(value) == constants.partial) {
-        parts.push_back({checked(PyObject_GetAttr(value, constants.args)), whole.path + ".args"});
-        parts.push_back({checked(PyObject_GetAttr(value, constants.keywords)), whole.path + ".keywords"});
-    }
+    } else if (Py_TYPE(value) == constants.partial)
+        for (PyObject *const name : {constants.args, constants.keywords})
+            add(parts, holder, checked(PyObject_GetAttr(value, name)), nb::borrow(name), true);
+}
+
+// How the value of a field leads to a part of it.
+std::string path_to(const Parts &parts, size_t part, const std::string &field) {
+    Steps steps;
+    for (; part != 0; part = parts[part].holder) steps.push_back(parts[part].step);
+    std::reverse(steps.begin(), steps.end());
+    return path_text(steps, field.c_str());
 }
 
 }  // namespace
@@ -58,7 +78,7 @@ bool is_surely_no_array(PyObject *value) {
     if (is_plain(value)) return true;
     if (!PyTuple_CheckExact(value)) return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
-        if (!is_plain(PyTuple_GET_ITEM(value, i))) return false;
+        if (PyObject *const item = PyTuple_GET_ITEM(value, i); !item || !is_plain(item)) return false;
     return true;
 }
 
@@ -67,20 +87,20 @@ void require_no_arrays(const Registration &registration, nb::handle meta) {
         PyObject *const value = PyTuple_GET_ITEM(meta.ptr(), static_cast<Py_ssize_t>(field));
         if (is_surely_no_array(value)) continue;
         const std::string name = text_of(registration.meta_access[field].name);
-        std::vector<Part> parts;
+        Parts parts;
         ObjectSet met;
-        parts.push_back({nb::borrow(value), name});
+        add(parts, 0, nb::borrow(value), nb::object());
         for (size_t i = 0; i < parts.size(); ++i) {
-            const Part part = parts[i];
-            if (is_array(part.value.ptr())) {
-                const std::string where = i ? part.path + " is " : "";
+            PyObject *const part = parts[i].value.ptr();
+            if (is_array(part)) {
+                const std::string where = i ? path_to(parts, i, name) + " is " : "";
                 fail(PyExc_TypeError,
                      ".%s is a meta field of %R, and holds an array: %s%U\n"
                      "  Meta fields are part of the structure, which is compared by == and hashed. Make the field a "
                      "data field; or keep the numbers there as a tuple.",
-                     name.c_str(), registration.type.ptr(), where.c_str(), short_repr(part.value).ptr());
+                     name.c_str(), registration.type.ptr(), where.c_str(), short_repr(part).ptr());
             }
-            if (!is_plain(part.value.ptr()) && met.add(part.value.ptr())) add_parts(parts, part);
+            if (!is_plain(part) && met.add(part)) add_parts(parts, i);
         }
     }
 }
