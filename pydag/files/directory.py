@@ -13,7 +13,7 @@ from .aliases import aliases_in, contradictions
 from .header import Entry
 from .index import SHARD, Index, indices_among, is_index, read_index
 from .reading import File
-from .replacing import ReplacedError, is_folder_locked
+from .replacing import ReplacedError, is_folder_locked, version_of
 from .source import Source
 
 _PART = re.compile(r".*-\d+-of-(\d+)\.safetensors")
@@ -90,7 +90,7 @@ class Directory(Source):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._version = _version(path)
+        self._version = version_of(path)
         self._index = read_index(path)
         self._files: dict[str, File] = {}
         self._named: dict[str, list[str]] = {}  # the arrays that should be in each file
@@ -154,7 +154,7 @@ class Directory(Source):
         return file
 
     def _check_version(self) -> None:
-        if _version(self.path) != self._version:
+        if version_of(self.path) != self._version:
             raise ReplacedError(self.path)
 
     def arrays(self, names: Collection[str]) -> dict[str, Any]:
@@ -185,15 +185,6 @@ class _Entries(Mapping[str, Entry]):
 
     def __len__(self) -> int:
         return len(self._files)
-
-
-def _version(path: str) -> tuple[int, ...] | None:
-    """What changes when a file is replaced; None: there is none."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _listed(names: Collection[str]) -> str:

@@ -30,6 +30,15 @@ class ReplacedError(OSError):
         super().__init__(errno.EBUSY, "it is being replaced while it is read", path)
 
 
+def version_of(path: str) -> tuple[int, ...] | None:
+    """What changes when a file is replaced; None: there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 class NewFile:
     """A file that isn't in its place yet.
 

@@ -307,6 +307,7 @@ BOMBS = {
 FINE = {"doubled", "a huge integer", "one text", "equal hashes", "objects"}  # in `show`
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_bombs(bomb: str, tmp_path: Path) -> None:
     """A small file takes neither much memory nor much time, and says what is wrong in few lines."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pydag.files.index import SHARD, Index, read_index
-from pydag.files.replacing import ReplacedError, is_folder_locked
+from pydag.files.replacing import ReplacedError, is_folder_locked, version_of
 
 from .finding import Damage, Finding, listed, shown
 from .formats import read_file
@@ -34,6 +34,7 @@ def open_indexed(path: str, asked: str) -> Model:
         ValueError: It is no index, or names a file outside of its directory.
         OSError: The index can't be read, or is being replaced.
     """
+    version, was_locked = version_of(path), is_folder_locked(os.path.dirname(path) or ".")
     index = read_index(path)
     findings: list[Finding] = []
     found: dict[str, Container | None] = {}
@@ -50,7 +51,8 @@ def open_indexed(path: str, asked: str) -> Model:
     findings.extend(_misplaced(index, found))
     findings.extend(_unknown_shards(index, set(index.files)))
     containers = [container for container in found.values() if container is not None]
-    if findings and (is_folder_locked(index.folder or ".") or read_index(path) != index):
+    is_locked = was_locked or is_folder_locked(index.folder or ".")
+    if findings and (is_locked or version_of(path) != version):
         for container in containers:
             container.file.close()
         raise ReplacedError(path)
