@@ -3,7 +3,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, overload
 
 import optree
@@ -20,21 +20,28 @@ module_listeners: list[Callable[[type], object]] = []
 """Are told of each class of modules that is registered globally."""
 
 
-def _slots(cls: type) -> Iterator[str]:
+# No generators below: CPython 3.13 crashes where memory ends while one is made.
+
+
+def _slots(cls: type) -> list[str]:
     """The names of all `__slots__` members as they are stored, bases first.
 
     A private name is stored with the name that its class had when it was made.
     """
+    found: list[str] = []
     for base in reversed(cls.__mro__):
         names = base.__dict__.get("__slots__", ())
         given = [names] if isinstance(names, str) else list(names)
+        found += sorted(_core.own_slots(base), key=functools.partial(_rank, given))
+    return found
 
-        def rank(name: str, given: list[str] = given) -> int:
-            return next((i for i, g in enumerate(given) if name.endswith(g)), len(given))
 
-        exact = {name: i for i, name in enumerate(given)}
-        stored = _core.own_slots(base)
-        yield from sorted(stored, key=lambda name: exact.get(name, rank(name)))
+def _rank(given: list[str], stored: str) -> int:
+    """Where a slot was named, by its name as it is stored."""
+    ends = [stored == name for name in given]
+    if True not in ends:
+        ends = [stored.endswith(name) for name in given]
+    return ends.index(True) if True in ends else len(ends)
 
 
 def _is_static(field: "dataclasses.Field[object]") -> bool:
@@ -53,7 +60,7 @@ def check_distinct(data: Names, meta: Names) -> None:
 
 def _of_class(cls: type, name: str) -> object:
     """What a class has under a name, past its metaclass."""
-    for base in cls.__mro__:  # no generator: CPython 3.13 crashes where it can't make one
+    for base in cls.__mro__:
         if name in base.__dict__:
             found: object = base.__dict__[name]
             return found
@@ -86,12 +93,11 @@ def check_stored(cls: type, named: Names) -> None:
         )
 
 
-def cached_names(cls: type) -> Iterator[str]:
+def cached_names(cls: type) -> list[str]:
     """The names under which a `functools.cached_property` stores what it has computed."""
-    for name in {name: None for base in cls.__mro__ for name in base.__dict__}:
-        found = _of_class(cls, name)
-        if isinstance(found, functools.cached_property):
-            yield found.attrname or name
+    names = dict.fromkeys([name for base in cls.__mro__ for name in base.__dict__])
+    found = [(name, _of_class(cls, name)) for name in names]
+    return [x.attrname or name for name, x in found if isinstance(x, functools.cached_property)]
 
 
 def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, Names, Names, Names]:
@@ -104,14 +110,14 @@ def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, N
     """
     if data is None and dataclasses.is_dataclass(cls):
         fields = dataclasses.fields(cls)
-        meta += tuple(f.name for f in fields if _is_static(f) and f.name not in meta)
+        meta += tuple([f.name for f in fields if _is_static(f) and f.name not in meta])
         if "__dataclass_fields__" in cls.__dict__:
-            data = tuple(f.name for f in fields if f.name not in meta)
+            data = tuple([f.name for f in fields if f.name not in meta])
     slots = (
-        () if data is not None else tuple(dict.fromkeys(s for s in _slots(cls) if s not in meta))
+        () if data is not None else tuple(dict.fromkeys([s for s in _slots(cls) if s not in meta]))
     )
     check_distinct(data or (), meta)
-    cached = tuple(n for n in cached_names(cls) if n not in meta and n not in (data or ()))
+    cached = tuple([n for n in cached_names(cls) if n not in meta and n not in (data or ())])
     if data is not None:
         check_complete(cls, data + meta)
         cached += ("__orig_class__",)  # `typing` sets it: Pair[int](...)
