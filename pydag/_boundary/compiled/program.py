@@ -5,7 +5,6 @@ JAX gets the traced leaves one by one, and nothing else; the function that it ca
 content.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -141,10 +140,10 @@ class Program:
         if self.refs:
             found = contents.contents_in(leaves, self.refs, self.written)
         if self._copy is not None:
-            times = Counter(map(id, found))
-            for i in self._donated:
-                if times[id(leaves[i])] > 1:
-                    found[i] = self._copy(found[i])
+            kept = tuple(i for i in range(len(found)) if i not in self._donated)
+            donated = _core.donated_apart(tuple(found), self._donated, kept, self._copy)
+            for i, leaf in zip(self._donated, donated, strict=True):
+                found[i] = leaf
         return found
 
     def call(self, leaves: Sequence[Leaf]) -> Any:
