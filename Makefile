@@ -7,7 +7,6 @@
 # make test      linters, type checks and tests
 # make test-all  the same with other libraries, the examples and the site, which take half a GB more
 # make test-core the core's tests alone, which need nothing of JAX
-# make test-boundary  the tests of pydag/_boundary, which is to take the place of pydag/jaxinterop
 # make test-torch  the tests with PyTorch, which takes 5 GB; make test does without it
 # make sanitize  the core's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make test-threads PYTHON=python3.14t   the core's tests without the GIL, and a minute of stress
@@ -67,7 +66,7 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 # With the directories, whose time changes when a file is removed.
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
-.PHONY: help demo dev test test-all test-boundary test-core test-threads test-lowest test-torch wheels lint types pytest \
+.PHONY: help demo dev test test-all test-core test-threads test-lowest test-torch wheels lint types pytest \
     sanitize fuzz coverage bench bench-instructions upstream docs lock format stub clean
 
 help:
@@ -92,10 +91,6 @@ test: $(test)/installed
 
 test-all:
 	@$(MAKE) --no-print-directory test test=$(all)
-
-# In a process of their own, in which `pydag.jaxinterop` is that one.
-test-boundary: $(all)/installed
-	$(all)/bin/pytest -n auto --dist worksteal $(or $(PYTEST_ARGS),tests/boundary)
 
 test-core: $(core)/installed
 	$(core)/bin/pytest -n auto --dist worksteal $(or $(PYTEST_ARGS),tests/core)

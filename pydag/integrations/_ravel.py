@@ -21,7 +21,7 @@ class Unravel:
     Equal where structure, shapes and dtypes are, and hashable as optree's functions are.
 
     Args:
-        kept: The number of each leaf that is no data, and the leaf as `ravel` was given it.
+        kept: The number of each leaf that is no data, and the leaf.
     """
 
     __slots__ = ("_kept", "_spec", "_split")
@@ -34,18 +34,18 @@ class Unravel:
     def __call__(self, flat: Any, /) -> Dag:
         leaves = self._split(flat)
         for i, leaf in self._kept:
-            leaves.insert(i, leaf.value)
+            leaves.insert(i, leaf)
         return self._spec.unflatten(leaves)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Unravel):
             return NotImplemented
         same = self._spec == other._spec and self._split == other._split
-        same = same and self._kept == other._kept
+        same = same and _core.is_same_value(self._kept, other._kept)
         return same and self._spec.is_same_order(other._spec)
 
     def __hash__(self) -> int:
-        return hash((self._spec, self._split, self._kept))
+        return hash((self._spec, self._split, _core.value_hash(self._kept)))
 
 
 def ravel(
@@ -58,8 +58,7 @@ def ravel(
 
     Args:
         ravel_list: The same for a list of leaves, by optree.
-        kept: Which leaves are no data: their numbers, and each as something that is compared and
-            has a `value`.
+        kept: Which leaves are no data: the number of each, and the leaf.
     """
     leaves, spec = _core.flatten(tree, **options)
     others = kept(leaves, spec)

@@ -15,9 +15,9 @@ except ImportError as error:
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.static.leaves import Static
-from pydag.jaxinterop.static.positions import static_positions
-from pydag.jaxinterop.static.untraced import Options, untraced_of
+from pydag.jaxinterop.content.leaves import static_positions
+from pydag.jaxinterop.content.paths import path_texts
+from pydag.jaxinterop.content.values import check_value
 from pydag.public.options import with_options
 from pydag.typing import IsLeaf, KeywordOptions, Leaf
 
@@ -57,14 +57,14 @@ def dag_ravel(
     """
     namespace = options.get("namespace", "")
 
-    def configuration(leaves: list[Leaf], spec: PyDagSpec) -> list[tuple[int, Static]]:
-        positions = tuple(
+    def configuration(leaves: list[Leaf], spec: PyDagSpec) -> list[tuple[int, Leaf]]:
+        positions = [
             i
-            for i in static_positions(leaves, spec)
+            for i in static_positions(leaves, spec, "tree")
             if _core.is_leaf(leaves[i], none_is_leaf=True, namespace=namespace)  # else kept whole
-        )
-        known = Options(namespace, options.get("identity", "all"))
-        untraced = untraced_of(leaves, spec, positions, known, "tree")
-        return list(zip(positions, untraced.statics, strict=True))
+        ]
+        for i in positions:
+            check_value(leaves[i], lambda i=i: path_texts(spec, "tree")[i])
+        return [(i, leaves[i]) for i in positions]
 
     return ravel(optree_ravel, tree, configuration, is_leaf=is_leaf, **options)

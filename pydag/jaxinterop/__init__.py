@@ -20,13 +20,13 @@ except ImportError as error:
     ) from error
 
 from .derived.derived import Derived as Derived
-from .foreign import jax_private as _jax_private  # noqa: F401  (first: says what JAX lacks)
-from .messages import naming as _naming  # noqa: F401  (hides frames of ours from JAX)
-from .packed import writers as _writers  # noqa: F401  (lets `pydag.dag_update` write Dags)
+from .foreign import jax_private as _jax_private  # noqa: F401  (says what JAX lacks)
+from .notices import source as _source  # noqa: F401  (hides frames of ours from JAX)
 from .packed.dag import Dag as Dag
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
 from .registries.module import Module as Module
 from .registries.register import register as register
+from .updates import update as _update  # noqa: F401  (lets `pydag.dag_update` write Dags)
 
 if TYPE_CHECKING:
     from . import tree as tree
@@ -39,15 +39,16 @@ if TYPE_CHECKING:
     from .files.save import save as save
     from .notices.lost_tie import LostTieWarning as LostTieWarning
     from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
-    from .notices.parallel_copies import SharedSelectionWarning as SharedSelectionWarning
-    from .optimizers.optimizer import apply_updates as apply_updates
+    from .notices.shared_selection import SharedSelectionWarning as SharedSelectionWarning
+    from .optimizers.apply_updates import apply_updates as apply_updates
+    from .optimizers.masks import mask as mask
     from .optimizers.optimizer import optimizer as optimizer
     from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
     from .wrappers.branches import cond as cond
     from .wrappers.branches import switch as switch
     from .wrappers.checkpoint import checkpoint as checkpoint
     from .wrappers.checkpoint import remat as remat
-    from .wrappers.custom_jvp import custom_jvp as custom_jvp
+    from .wrappers.custom import custom_jvp as custom_jvp
     from .wrappers.custom_vjp import custom_vjp as custom_vjp
     from .wrappers.grad import grad as grad
     from .wrappers.grad import value_and_grad as value_and_grad
@@ -60,9 +61,9 @@ if TYPE_CHECKING:
     from .wrappers.linear import vjp as vjp
     from .wrappers.loops import fori_loop as fori_loop
     from .wrappers.loops import while_loop as while_loop
-    from .wrappers.scans import associative_scan as associative_scan
-    from .wrappers.scans import map as map
-    from .wrappers.scans import scan as scan
+    from .wrappers.scan import associative_scan as associative_scan
+    from .wrappers.scan import map as map
+    from .wrappers.scan import scan as scan
     from .wrappers.shard_map import shard_map as shard_map
     from .wrappers.trace import eval_shape as eval_shape
     from .wrappers.trace import make_jaxpr as make_jaxpr
@@ -76,13 +77,13 @@ else:  # to a type checker it would mean that the package has every name
         {
             "LostTieWarning": "notices.lost_tie",
             "LostUpdateWarning": "notices.lost_update",
-            "SharedSelectionWarning": "notices.parallel_copies",
-            "apply_updates": "optimizers.optimizer",
+            "SharedSelectionWarning": "notices.shared_selection",
+            "apply_updates": "optimizers.apply_updates",
             "assert_same_everywhere": "trees.everywhere",
-            "associative_scan": "wrappers.scans",
+            "associative_scan": "wrappers.scan",
             "checkpoint": "wrappers.checkpoint",
             "cond": "wrappers.branches",
-            "custom_jvp": "wrappers.custom_jvp",
+            "custom_jvp": "wrappers.custom",
             "custom_vjp": "wrappers.custom_vjp",
             "derive_from": "derived.derived",
             "eval_shape": "wrappers.trace",
@@ -98,13 +99,14 @@ else:  # to a type checker it would mean that the package has every name
             "linearize": "wrappers.linear",
             "load": "files.load",
             "make_jaxpr": "wrappers.trace",
-            "map": "wrappers.scans",
+            "map": "wrappers.scan",
+            "mask": "optimizers.masks",
             "optimizer": "optimizers.optimizer",
             "remat": "wrappers.checkpoint",
             "resolve_arguments": "derived.resolve",
             "resolved": "derived.resolve",
             "save": "files.save",
-            "scan": "wrappers.scans",
+            "scan": "wrappers.scan",
             "shard_map": "wrappers.shard_map",
             "switch": "wrappers.branches",
             "tree": "tree",
@@ -145,6 +147,7 @@ __all__ = [
     "load",
     "make_jaxpr",
     "map",
+    "mask",
     "optimizer",
     "register",
     "remat",

@@ -29,7 +29,6 @@ def module_names() -> list[str]:
     folder = Path(pydag.__file__).parent
     parts = (path.relative_to(folder.parent).with_suffix("").parts for path in folder.rglob("*.py"))
     names = sorted(".".join(part for part in path if part != "__init__") for path in parts)
-    names = [name for name in names if not name.startswith("pydag._boundary")]  # tests/boundary
     return [name for name in names if HAS_JAX or not name.startswith("pydag.jaxinterop")]
 
 

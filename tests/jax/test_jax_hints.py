@@ -10,10 +10,10 @@ from typing import Any
 
 import jax.numpy as jnp
 import pytest
+from pydag.jaxinterop.compiled.deleted import DELETED
 
 import pydag
 from pydag import jaxinterop as pj
-from pydag.jaxinterop.compiled.deleted import DELETED
 
 
 def double(model: Any) -> Any:

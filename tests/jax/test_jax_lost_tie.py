@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
+from pydag.jaxinterop.compiled.compiled_function import CompiledFunction
 
 import pydag
 from pydag import jaxinterop as pj
 from pydag.jaxinterop import LostTieWarning
-from pydag.jaxinterop.compiled.compiled_function import CompiledFunction
 from pydag.sharing.tie import num_unties
 
 

@@ -18,13 +18,13 @@ import jax
 import jax.numpy as jnp
 import pytest
 from parallel import checked, in_parallel, outcomes
+from pydag.jaxinterop.compiled.key import Keys
+from pydag.jaxinterop.compiled.static_arguments import StaticArguments
+from pydag.jaxinterop.prefixes.arguments import Chosen
 
 import pydag
 import pydag._core as _core
 import pydag.jaxinterop as pj
-from pydag.jaxinterop.compiled.key import Keys
-from pydag.jaxinterop.compiled.static_arguments import StaticArguments
-from pydag.jaxinterop.prefixes.arguments import Chosen
 
 CALLS_JAX = "extra_results.py"  # of the files of pydag
 

@@ -10,10 +10,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from pydag.jaxinterop.messages import path_texts
 
 import pydag
 from pydag import jaxinterop as pj
-from pydag.jaxinterop.messages import path_texts
 
 
 def test_they_are_made_once() -> None:

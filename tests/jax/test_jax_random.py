@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydag.jaxinterop.boundary.match import Side, check_alike
+from pydag.jaxinterop.prefixes.treatments import Question, treatments
+from pydag.jaxinterop.static.untraced import Options
 from strategies import thorough
 
 import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop.boundary.match import Side, check_alike
-from pydag.jaxinterop.prefixes.treatments import Question, treatments
-from pydag.jaxinterop.static.untraced import Options
 
 QUESTION = Question("prefix", lambda treatment: f"treated by {treatment}", "Don't.")
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pydag.jaxinterop.compiled.compiled_function import CompiledFunction
+from pydag.jaxinterop.static.leaves import is_settled
 
 import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop.compiled.compiled_function import CompiledFunction
-from pydag.jaxinterop.static.leaves import is_settled
 
 
 class Config:

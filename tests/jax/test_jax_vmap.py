@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from pydag.jaxinterop.boundary.call import per_leaf
 
 import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop.boundary.call import per_leaf
 
 
 def test_between_arguments_and_keywords() -> None:

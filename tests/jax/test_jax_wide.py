@@ -12,11 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from pydag.jaxinterop.static.pick import put_in
+from pydag.jaxinterop.static.untraced import Options, take_apart
 
 import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop.static.pick import put_in
-from pydag.jaxinterop.static.untraced import Options, take_apart
 
 struct: Any = jax.ShapeDtypeStruct
 HERE = jax.sharding.SingleDeviceSharding(jax.devices()[0])

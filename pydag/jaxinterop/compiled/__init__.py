@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `jit` is made of."""
+"""`jit`: a compiled function for each content of its arguments."""

@@ -1,215 +1,224 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.jit` for functions of DAGs."""
+"""`jit`."""
 
 import functools
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.held import check_holds_nothing
-from pydag.jaxinterop.messages.attributes import set_own, wraps
-from pydag.jaxinterop.options import UpdateOptions, check_keywords, with_wrapper_options
-from pydag.jaxinterop.prefixes.arguments import Chosen, as_names, as_numbers
-from pydag.jaxinterop.static.untraced import Options
-from pydag.jaxinterop.updates.choice import chosen_updates
+import pydag._core as _core
+from pydag.jaxinterop.content.leaves import is_array
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.notices.source import Source, name_of, wraps
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.treatments.arguments import NOTHING, Chosen, check_function, spot_text
+from pydag.jaxinterop.treatments.outputs import is_sharding
+from pydag.public.unexpected import raise_unexpected
+from pydag.registry.class_table import names_in
 from pydag.typing import Identity, Where
 
-from .compiled_function import CompiledFunction, compiled_for
-from .shardings import UNSPECIFIED, Shardings
-
-if TYPE_CHECKING:  # most programs look at no stage
-    from .stages import Stage
-
-P = ParamSpec("P")
-R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
+from .function import CompiledFunction
+from .kept import kept_for
+from .stages import Stages
 
 
-class Jitted(Protocol[P, R_co]):
-    """A compiled function. All of its methods take the arguments of the function."""
-
-    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-
-    # As an attribute of a class it is a method.
-    @overload
-    def __get__(self, instance: None, owner: type, /) -> "Jitted[P, R_co]": ...
-    @overload
-    def __get__(self, instance: object, owner: type, /) -> Callable[..., R_co]: ...
-    def __get__(self, instance: Any, owner: type, /) -> Any: ...
-
-    def trace(self, *args: Any, **kwargs: Any) -> "Stage":
-        """Trace it, without compiling; arrays may be given as `jax.ShapeDtypeStruct`s."""
-
-    def lower(self, *args: Any, **kwargs: Any) -> "Stage":
-        """Trace it and translate it for the compiler."""
-
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The result, with `jax.ShapeDtypeStruct`s for arrays."""
-
-    def clear_cache(self) -> None:
-        """Forget what was compiled."""
-
-
-class JitOptions(UpdateOptions, total=False):
-    """The keyword arguments of `jit`."""
-
-    in_shardings: Any
-    out_shardings: Any
-    static_argnums: int | Iterable[int] | None
-    static_argnames: str | Iterable[str] | None
-    donate_argnums: int | Iterable[int] | None
-    donate_argnames: str | Iterable[str] | None
-    keep_unused: bool
-    device: Any
-    backend: str | None
-    inline: bool
-    abstracted_axes: Any
-    compiler_options: dict[str, Any] | None
-
-
-class Decorator(Protocol):
-    """`jit` with options, before it is given the function."""
-
-    def __call__(self, fun: Callable[P, R], /) -> Jitted[P, R]: ...
-
-
-@overload
-def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
-@overload
-def jit(**options: Unpack[JitOptions]) -> Decorator: ...
 @with_wrapper_options
 def jit(
     fun: Any = None,
     /,
     *,
-    in_shardings: Any = UNSPECIFIED,
-    out_shardings: Any = UNSPECIFIED,
-    static_argnums: int | Iterable[int] | None = None,
-    static_argnames: str | Iterable[str] | None = None,
-    donate_argnums: int | Iterable[int] | None = None,
-    donate_argnames: str | Iterable[str] | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+    donate_argnums: Any = None,
+    donate_argnames: Any = None,
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
-    update_argnums: int | Iterable[int] | None = None,
-    update_argnames: str | Iterable[str] | None = None,
-    **options: Any,
+    update_argnums: Any = None,
+    update_argnames: Any = None,
+    **jax_options: Any,
 ) -> Any:
     """Compile a function of DAGs; as `jax.jit`, and what is shared stays shared.
 
     One identity table spans all arguments, another all of the result: inside of the function and
     outside, `a.shared is b.shared` holds. A shared array is passed once, donated once and returned
-    once. Leaves that JAX can't trace are static. The function is traced anew when the structure,
-    the sharing, a static leaf, or the shape or type of an array is new.
+    once. The function is compiled anew when the structure, the sharing, a static leaf, the order in
+    which a dict was filled, or the shape or type of an array is new. A ref goes in as its content,
+    and what was written into it is written back. As a decorator in a class it makes a method.
 
     Args:
         fun: The function. Left out, `jit` returns a decorator.
         in_shardings, out_shardings: One sharding for everything, or tree prefixes: of the tuple of
             positional arguments, and of the result.
-        static_argnums, static_argnames: Arguments that are not opened: part of the key, compared
-            by type and value.
+        static_argnums, static_argnames: Arguments that are not opened: part of the key, compared by
+            type and value.
         donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
-        update_argnums, update_argnames: Not JAX's. Arguments that the function may change: what it
-            writes into their objects (arrays in attributes, items of lists and dicts, values of
-            Variables) is written into the caller's when the call returns. Arrays alone, all or
-            none; containers stay the objects that they are.
-        options: All other options that `jax.jit` has.
+        update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
+            into their leaves is written into the caller's objects when the call returns, each once,
+            all or nothing. Structure, sharing and static leaves must stay as they were; containers
+            stay the objects that they are.
+        jax_options: All other options of `jax.jit`.
 
     Raises:
         SharingError: When called: a donated argument and a kept one hold the same array, or two
-            places of one array are given two shardings.
+            places of one array are given two shardings; or what is shared in an updated argument is
+            changed.
         CycleError: When called: an argument contains itself.
-        TypeError: When called: a leaf is neither an array nor hashable; or an object would have to
-            be updated that can't be written.
-        ValueError: When called: `static` selects nothing, or doesn't fit; or the function changes
-            the structure or a static leaf of an argument that is updated (a SharingError, what is
-            shared in it).
+        TypeError: `fun` holds a model (a bound method, a partial, an object); when called: a leaf
+            is neither an array nor a value.
+        ValueError: When called: `static` selects nothing; or the function changes the structure or
+            a static leaf of an argument that is updated.
 
-    >>> w = jax.numpy.ones(2)
-    >>> out = jit(lambda model: pydag.dag_map(lambda x: 2 * x, model))({"a": w, "b": w})
+    >>> w = jnp.ones(2)
+    >>> out = jit(lambda model: jax.tree.map(lambda x: 2 * x, pydag.jaxinterop.Dag(model)).tree)(
+    ...     {"a": w, "b": w}
+    ... )
     >>> out["a"] is out["b"]
     True
     """
-    if fun is None:
-        given = locals().copy()
-        for name in ("fun", "options"):
-            del given[name]
-        return functools.partial(jit, **given, **options)
-    check_holds_nothing(fun, namespace)
-    if options:
-        check_keywords(options, jax.jit)
-    how = Options.of(namespace, identity, static)
-    shardings = Shardings(in_shardings, out_shardings, how)
-    arguments: dict[str, Any] = {
-        "static_argnums": None if static_argnums is None else as_numbers(static_argnums),
-        "static_argnames": None if static_argnames is None else as_names(static_argnames),
-        "donate_argnums": None if donate_argnums is None else as_numbers(donate_argnums),
-        "donate_argnames": None if donate_argnames is None else as_names(donate_argnames),
-    }
-    chosen = Chosen.of(fun, arguments["static_argnums"], arguments["static_argnames"])
-    donated = Chosen.of(fun, arguments["donate_argnums"], arguments["donate_argnames"])
-    updates: UpdateOptions = {
-        "update_argnums": update_argnums,
-        "update_argnames": update_argnames,
-    }
-    updated = chosen_updates(fun, updates, chosen)
-
-    check = functools.partial(_check, fun, arguments)
-    original, compiled = compiled_for(fun, chosen, donated, shardings, how, options, updated, check)
-    return _wrapper(original, compiled)
-
-
-def _check(fun: Any, arguments: dict[str, Any]) -> None:
-    """Raises what JAX raises of arguments that the function doesn't have."""
-    if callable(fun) and not any(chosen is not None for chosen in arguments.values()):
-        return
-    is_named = isinstance(getattr(fun, "__name__", ""), str)  # else JAX doesn't take it
-    jax.jit(fun if is_named else wraps(fun)(lambda: None), **arguments)
-
-
-def _wrapper(fun: Callable[P, R], compiled: CompiledFunction) -> Jitted[P, R]:
-    jitted = wraps(fun)(compiled.caller())
-    set_own(
-        jitted,
-        _fun=fun,
-        trace=functools.partial(_trace, fun, compiled),
-        lower=functools.partial(_lower, fun, compiled),
-        eval_shape=functools.partial(_eval_shape, fun, compiled),
-        clear_cache=functools.partial(_clear_cache, compiled),
-        _cache_size=functools.partial(_cache_size, compiled),
+    given = dict(
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        namespace=namespace,
+        identity=identity,
+        static=static,
+        update_argnums=update_argnums,
+        update_argnames=update_argnames,
+        **jax_options,
     )
-    return cast(Jitted[P, R], jitted)
+    if fun is None:
+        return functools.partial(jit, **given)
+    for name in jax_options.keys() - inspect.signature(jax.jit).parameters.keys():
+        raise_unexpected(name)
+    check_holds_no_model(fun, namespace)
+    options = Options(namespace, identity, static)
+    chosen = {
+        "static": Chosen.of(fun, static_argnums, static_argnames),
+        "donated": Chosen.of(fun, donate_argnums, donate_argnames),
+        "updated": updated_arguments(fun, update_argnums, update_argnames),
+    }
+    _check_apart(chosen["static"], chosen["updated"])
+    # JAX checks its own options, and the numbers of arguments.
+    jax.jit(
+        fun,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        **jax_options,
+    )
+
+    def make(get: Callable[[], Any]) -> CompiledFunction:
+        return CompiledFunction(
+            get,
+            Source(fun),
+            options,
+            shardings=(in_shardings, out_shardings),
+            jax_options=jax_options,
+            **chosen,
+        )
+
+    shardings = _tree_key(in_shardings, namespace), _tree_key(out_shardings, namespace)
+    key = "jit", *chosen.values(), options.key(), shardings, _hashable(jax_options)
+    return _dressed(fun, kept_for(fun, key, make))
 
 
-# The compiled function doesn't own the function, so each of these is given it to hold.
+def updated_arguments(fun: Any, numbers: Any, names: Any) -> Chosen:
+    """The arguments that `update_argnums` and `update_argnames` name, checked by JAX."""
+    if numbers is None and names is None:
+        return NOTHING
+    chosen = Chosen.of(fun, numbers, names)
+    try:
+        jax.jit(fun, donate_argnums=numbers, donate_argnames=names)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("donate_arg", "update_arg")) from None
+    return chosen
 
 
-def _trace(
-    fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
-) -> "Stage":
-    from .stages import Stage
-
-    return Stage.traced(compiled, args, kwargs)
-
-
-def _lower(
-    fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
-) -> "Stage":
-    lowered: Stage = _trace(fun, compiled, *args, **kwargs).lower()
-    return lowered
+def _check_apart(static: Chosen, updated: Chosen) -> None:
+    both: list[int | str] = [
+        *{*static.numbers} & {*updated.numbers},
+        *{*static.names} & {*updated.names},
+    ]
+    if both:
+        raise ValueError(f"{spot_text(both[0])} can't be both static and updated")
 
 
-def _eval_shape(
-    fun: Callable[..., Any], compiled: CompiledFunction, /, *args: Any, **kwargs: Any
-) -> Any:
-    return _trace(fun, compiled, *args, **kwargs).out_info
+def _tree_key(prefix: Any, namespace: str) -> Any:
+    """A tree of shardings as part of a key: equal for equal shardings in equal structures."""
+    leaves, spec = _core.flatten(
+        prefix, is_leaf=is_sharding, none_is_leaf=True, namespace=namespace, identity="nodes"
+    )
+    return spec, _hashable(leaves)
 
 
-def _clear_cache(compiled: CompiledFunction) -> None:
-    compiled.forget_groups()
-    compiled.functions.clear_caches()
+def _hashable(given: Any) -> Any:
+    """An option as part of a key; one that can't be hashed counts by identity."""
+    if isinstance(given, dict):
+        return tuple(sorted((name, _hashable(item)) for name, item in given.items()))
+    if isinstance(given, list | tuple):
+        return type(given), tuple(map(_hashable, given))
+    try:
+        hash(given)
+    except TypeError:
+        return object()
+    return given
 
 
-def _cache_size(compiled: CompiledFunction) -> int:
-    return compiled.functions.cache_size()
+def check_holds_no_model(fun: Any, namespace: str) -> None:
+    """Checks a function that is to be compiled.
+
+    Raises:
+        TypeError: It can't be called; or it is a method, a partial or an object that holds a model,
+            whose arrays would be constants.
+    """
+    if type(fun) is types.FunctionType:
+        return
+    check_function(fun)
+    if isinstance(fun, types.MethodType):
+        held, cls = fun.__self__, type(fun.__self__)
+        cure = f"pj.jit({cls.__qualname__}.{fun.__name__})(model, ...)"
+    elif isinstance(fun, functools.partial):
+        held = [*fun.args, *fun.keywords.values()]
+        check_holds_no_model(fun.func, namespace)
+        cure = f"pj.jit({name_of(fun)})(model, ...)"
+    else:
+        held, cls = fun, type(fun)
+        cure = f"pj.jit({cls.__qualname__}.__call__)(model, ...)"
+    if _holds_model(held, namespace):
+        raise TypeError(
+            f"{name_of(fun)} holds a model: compiled, its arrays would be constants, and stale "
+            f"when they change\n  Pass the model as an argument: {cure}. As a decorator in the "
+            "class, pj.jit makes a method."
+        )
+
+
+def _holds_model(held: Any, namespace: str) -> bool:
+    if isinstance(held, type | types.ModuleType):
+        return False
+    if isinstance(held, list | tuple | dict):
+        items = held.values() if isinstance(held, dict) else held
+        return any(_holds_model(item, namespace) for item in items)
+    if is_array(held):
+        return True
+    if not _core.is_leaf(held, namespace=namespace):
+        return held is not None
+    attributes = getattr(held, "__dict__", {}) if "__call__" in names_in(type(held)) else {}
+    return any(map(is_array, attributes.values()))
+
+
+def _dressed(fun: Any, compiled: CompiledFunction) -> Any:
+    call: Any = wraps(fun)(compiled.caller())
+    stages = Stages(compiled, fun)
+    call.trace, call.lower, call.eval_shape = stages.trace, stages.lower, stages.eval_shape
+    call.clear_cache, call._cache_size = compiled.forget, compiled.cache_size
+    return call

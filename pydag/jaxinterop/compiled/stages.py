@@ -1,102 +1,131 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `trace`, `lower` and `compile` of a compiled function return."""
+"""What `trace`, `lower` and `compile` of a compiled function return.
 
-import functools
-from collections.abc import Sequence
+It can be called with the user's trees, and shows what comes out. All else is JAX's own, and about
+the traced leaves one by one.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
-from pydag.jaxinterop.boundary.described import described_call
-from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.difference import why
-from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
-from pydag.jaxinterop.static.untraced import Untraced
-from pydag.typing import Leaf
+import jax
 
-from .call_shape import CallShape
-from .compiled_function import CompiledFunction
-from .extra_results import TracedCall
+import pydag._core as _core
+from pydag.jaxinterop.content.described import described
+from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.notices.difference import difference
+from pydag.jaxinterop.packed.packed import unpack
+from pydag.jaxinterop.refs import contents
+from pydag.jaxinterop.updates.update import finish
+from pydag.typing import Dag
+
+from .function import CompiledFunction
+from .program import Program
 
 
 class Stage:
-    """A stage of JAX's, for arguments of one structure.
+    """A stage of JAX's for one content of the arguments."""
 
-    It can be called with the user's trees, and shows what comes out. The rest is JAX's own, about
-    the flat function that JAX compiles.
-    """
-
-    def __init__(self, stage: Any, compiled: CompiledFunction, call: CallShape) -> None:
-        self._stage, self._compiled, self._call = stage, compiled, call
-
-    @classmethod
-    def traced(cls, compiled: CompiledFunction, args: Args, kwargs: Kwargs) -> "Stage":
-        """Traces a function."""
-        args, kwargs = described_call(args, kwargs, compiled.options, compiled.static.chosen)
-
-        def traced_as(traced_call: TracedCall) -> "Stage":
-            return cls(traced_call.trace(), compiled, CallShape(traced_call))
-
-        return compiled.with_traced_call(traced_as, args, kwargs)
+    def __init__(
+        self,
+        compiled: CompiledFunction,
+        fun: Callable[..., Any],
+        program: Program,
+        stage: Any,
+        leaves: Any,
+    ) -> None:
+        self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
+        self._info: Any = None
+        self._shapes = list(map(_shape, program.content.all_leaves(leaves)))
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_stage":  # of a copy that is being made
-            raise AttributeError(name)
         return getattr(self._stage, name)
 
-    def __repr__(self) -> str:
-        return repr(self._stage)
-
     def _next(self, stage: Any) -> "Stage":
-        return Stage(stage, self._compiled, self._call)
+        made = object.__new__(Stage)
+        made.__dict__.update(self.__dict__, _stage=stage, _info=None)
+        return made
 
-    def lower(self, **options: Any) -> "Stage":
-        """Translates it for the compiler.
+    def lower(self, *args: Any, **kwargs: Any) -> "Stage":
+        """As JAX's."""
+        return self._next(self._stage.lower(*args, **kwargs))
+
+    def compile(self, *args: Any, **kwargs: Any) -> "Stage":
+        """As JAX's."""
+        return self._next(self._stage.compile(*args, **kwargs))
+
+    @property
+    def out_info(self) -> Dag:
+        """The result, with shapes and types for arrays."""
+        if self._info is None:
+            self._info = shapes_of(self._program, self._stage.out_info, self._shapes)
+        return self._info
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Dag:
+        """Runs what was compiled.
 
         Raises:
-            TypeError: `jax.export` asks for it.
+            TypeError: The arguments differ in more than the values of arrays.
         """
-        if jax_private.PRIVATE_PARAMETERS in options:
+        call = self._compiled.arranged(args, kwargs)
+        leaves, program = self._compiled.prepare(call)
+        content = self._program.content
+        if program.content != content or program.refs != self._program.refs:
             raise TypeError(
-                "jax.export can't export what pydag.jaxinterop.jit made\n"
-                "  Export jax.jit of a function of the leaves, which pydag.jaxinterop.tree.flatten "
-                "gives, and build the trees inside: structure.unflatten(leaves)."
+                "this was traced for arguments of another structure\n"
+                f"{difference(content, program.content)}\n  Compile for these arguments, too."
             )
-        return self._next(self._stage.lower(**options))
+        returned = self._stage(*self._program.arguments(leaves))
+        if self._program.refs:
+            returned, new = returned
+            contents.write(leaves, self._program.written, new)
+        everything = content.all_leaves(leaves)
+        return finish(returned, call, lambda packed: unpack(packed, everything))
 
-    def compile(self, *options: Any, **more: Any) -> "Stage":
-        """Compiles it."""
-        return self._next(self._stage.compile(*options, **more))
 
-    @functools.cached_property
-    def out_info(self) -> Any:
-        """Shapes and types of the result, in the result's own form."""
-        return self._call.described(self._stage.out_info)
+def _shape(leaf: Any) -> Any:
+    is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not isinstance(leaf, type)
+    make: Any = jax.ShapeDtypeStruct
+    return make(leaf.shape, leaf.dtype) if is_array else leaf
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Runs what was compiled; with newer JAX, also what was traced.
 
-        Static arguments are given as well, and must be those it was compiled for.
+def shapes_of(program: Program, found: Any, leaves: Any) -> Dag:
+    """The result of a program, with shapes and types for arrays, of what JAX says of it."""
+    if program.refs:
+        found = found[0]
+    if type(found) is _core.Updated:
+        found = _core.open_updated(found)[0]
+    if type(found) is _core.Result and _core.holds_refs(found):
+        return _core.fill_result(found, leaves, lambda content: content)
+    return unpack(found, leaves)
 
-        Raises:
-            TypeError: The arguments are structured, or shared, in another way.
-        """
-        traced_call = self._take(args, kwargs)
-        return traced_call.finish(self._stage(*traced_call.arguments[1:]))
 
-    def _take(self, args: Args, kwargs: Kwargs) -> TracedCall:
-        compiled, call = self._compiled, self._call
-        try:
-            traced_call = compiled.take_apart(args, kwargs)
-        except ReferenceError:  # refs that it wasn't made for: the function itself, which is gone
-            leaves, untraced = compiled.untraced_call(args, kwargs)
-            raise self._made_for_another(untraced, leaves) from None
-        if not call.is_for(traced_call):
-            raise self._made_for_another(traced_call.key.untraced, traced_call.leaves)
-        return traced_call
+class Stages:
+    """The methods of a compiled function that don't run it. They own the user's function."""
 
-    def _made_for_another(self, untraced: Untraced, leaves: Sequence[Leaf]) -> TypeError:
-        text = why(self._call.key.untraced, untraced) or self._call.ref_difference(leaves)
-        made = type(self._stage).__name__.lower()
-        return TypeError(
-            f"the function was {made} for arguments of another structure, sharing or static "
-            f"content\n  (first: {made} for, second: called with)\n{text}"
-        )
+    def __init__(self, compiled: CompiledFunction, fun: Callable[..., Any]) -> None:
+        self._compiled, self._fun = compiled, fun
+
+    def _program(self, args: Any, kwargs: Any) -> tuple[Program, Any]:
+        """The program for a call, and what to trace it with; shapes may stand for arrays."""
+        compiled = self._compiled
+        call: Any = described(compiled.arranged(args, kwargs), compiled.options, CALL)
+        leaves, program = compiled.prepare(call)
+        program.prepare(leaves)
+        return program, program.arguments(leaves)
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> Stage:
+        """Traces the function, as `jax.jit(f).trace`."""
+        program, leaves = self._program(args, kwargs)
+        traced = program.jitted.trace(*leaves)
+        return Stage(self._compiled, self._fun, program, traced, leaves)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Stage:
+        """Traces and lowers the function, as `jax.jit(f).lower`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Dag:
+        """The result with shapes and types for arrays, as `jax.eval_shape`."""
+        program, leaves = self._program(args, kwargs)
+        found = program.jitted.eval_shape(*leaves)
+        return shapes_of(program, found, program.content.all_leaves(leaves))

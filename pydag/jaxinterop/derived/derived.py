@@ -7,8 +7,8 @@ from typing import Any, NoReturn, final
 import jax.numpy as jnp
 import numpy as np
 
-from pydag.jaxinterop.static.option import is_array
-from pydag.jaxinterop.static.unregistered import hidden_array
+from pydag.jaxinterop.content.leaves import is_array
+from pydag.jaxinterop.content.values import is_value
 from pydag.registry.fields import register_module
 from pydag.structure.calls import Applied, Call, function_text, means_call
 from pydag.structure.text import array_outline, short_repr
@@ -85,22 +85,15 @@ class Derived:
         raise TypeError("Derived has no subclasses: what it computes is its function's affair")
 
     def _check(self) -> None:
-        """Refuses arrays that are no sources."""
-        hidden = hidden_array(self.f)
-        if hidden is not None:
+        """Checks that the function and its keyword arguments are values, which hold no arrays."""
+        if not is_value(self.f):
             raise TypeError(
-                f"the function of a derived leaf, {function_text(self.f)}, holds an array: "
-                f"f{hidden.path} is {short_repr(hidden.array)}\n"
-                "  It would be a constant: not trained, and not tied to anything. Name it as a "
-                "source: Derived(f, array), Derived(Class.method, model)."
+                f"the function of a derived leaf, {function_text(self.f)}, is no value: what it "
+                "holds would be a constant, not trained and not tied to anything\n"
+                "  Name an array as a source: Derived(f, array), Derived(Class.method, model)."
             )
-        for name, value in (*self._kwargs, ("f", self.f)):
-            try:
-                hash(value)
-                is_constant = not is_array(value)
-            except TypeError:
-                is_constant = False
-            if not is_constant:
+        for name, value in self._kwargs:
+            if not is_value(value):
                 raise TypeError(
                     f"{name}= of a derived leaf is configuration, which is compared and hashed, "
                     f"and can't be {short_repr(value)}\n"

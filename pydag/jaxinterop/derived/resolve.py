@@ -4,17 +4,18 @@
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import pydag._core as _core
-from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.messages.at_call import warn_at_call
-from pydag.jaxinterop.notices.lost_tie import LostTieWarning
+from pydag.jaxinterop.content.content import PLAIN
+from pydag.jaxinterop.content.paths import Roots
+from pydag.jaxinterop.foreign.jax_private import is_ref
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag
+from pydag.jaxinterop.updates.changes import Given
 from pydag.registry.weak_table import WeakTable
-from pydag.sharing.refs import is_ref
+from pydag.structure.text import short_repr
 
 from .derived import Derived
 
@@ -24,11 +25,7 @@ R = TypeVar("R")
 
 
 def _value(derived: Derived) -> Any:
-    sources = derived.sources
-    for source in sources:
-        if type(source) is not jax_private.array_class and is_ref(source):
-            sources = tuple(x[...] if is_ref(x) else x for x in sources)
-            break
+    sources = [x[...] if is_ref(x) else x for x in derived.sources]
     try:
         value = derived.f(*sources, **dict(derived._kwargs))
     except Exception as error:
@@ -81,25 +78,22 @@ def resolved(tree: T, *, namespace: str = "") -> T:
 
 
 def _resolved_dag(dag: Any) -> Any:
-    options = dag._untraced.options
+    options = dag._options
     tree = resolved(dag.tree, namespace=options.namespace)
-    if tree is dag.tree:
-        return dag
-    return Dag(tree, namespace=options.namespace, identity=options.identity, static=options.static)
+    return dag if tree is dag.tree else Dag(tree, **options._asdict())
 
 
 def resolve_arguments(f: Callable[P, R]) -> Callable[P, R]:
     """A function that calls `f` with its arguments resolved. Also a decorator, also of a method.
 
-    What `f` changes in an object of its arguments is changed in the caller's object, and where `f`
-    returns one of them, the caller's is returned, with its derived leaves as they are.
+    An object that leads to a derived leaf is a copy inside of `f`, which must not be changed;
+    others are the caller's. Where `f` returns a copy, the caller's object is returned.
 
     Args:
         f: The function, such as a loss.
 
-    Warns:
-        LostTieWarning: `f` returns a module that was made of a resolved one, such as one that was
-            updated: its derived leaves are plain arrays.
+    Raises:
+        TypeError: `f` is a generator or a coroutine; when called: it changed a copy.
 
     >>> w = jnp.ones((4, 3))
     >>> model = {"embed": w, "out": Derived(jnp.transpose, w)}
@@ -110,6 +104,7 @@ def resolve_arguments(f: Callable[P, R]) -> Callable[P, R]:
     >>> gradient["out"].sources[0] is gradient["embed"], float(gradient["embed"][0, 0])
     (True, 8.0)
     """
+    _check_runs_at_once(f)
 
     @functools.wraps(f)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -117,50 +112,34 @@ def resolve_arguments(f: Callable[P, R]) -> Callable[P, R]:
         own = resolved(given)
         if own is given:
             return f(*args, **kwargs)
-        return _with_copies(given, own, lambda: f(*own[0], **own[1]))
+        copies = _Copies(given, own, ("args", "kwargs"))
+        return copies.finish(f(*own[0], **own[1]))
 
     return call
 
 
-def _with_copies(given: Any, own: Any, call: Callable[[], R]) -> R:
-    copies = Copies(given, own)
-    result = call()
-    copies.hand_on()
-    found: R = copies.originals_in(result)
-    _warn_if_tie_is_lost(found, copies)
-    return found
-
-
-def _warn_if_tie_is_lost(result: Any, copies: "Copies") -> None:
-    """Warns about a module in a result that was made of a resolved one: its ties are gone."""
-    for part in result if isinstance(result, tuple | list) else (result,):
-        for original, copy in copies.modules_of(type(part)):
-            if part is not original and _core.structure(part) == _core.structure(copy):
-                leaves, spec = _core.flatten(original, is_leaf=lambda x: type(x) is Derived)
-                paths = [a.codify("") for a in spec.accessors()]
-                lost = next(
-                    (p for p, x in zip(paths, leaves, strict=True) if type(x) is Derived), ""
-                )
-                warn_at_call(
-                    f"a {type(part).__name__} that was made of a resolved one is returned: its "
-                    f"derived leaves, such as {lost}, are plain arrays, and no longer tied\n"
-                    "  Resolve inside of the loss, not around the step: a function that returns a "
-                    "changed model should get the model as it is. If values are wanted, take "
-                    "pj.resolved(model).",
-                    LostTieWarning,
-                )
-                return
+def _check_runs_at_once(f: Callable[..., Any]) -> None:
+    if (
+        inspect.isgeneratorfunction(f)
+        or inspect.iscoroutinefunction(f)
+        or (inspect.isasyncgenfunction(f))
+    ):
+        raise TypeError(
+            f"{short_repr(f)} is a generator or a coroutine, which runs when its arguments are no "
+            "longer resolved\n  Write model = pj.resolved(model) inside of it."
+        )
 
 
 def resolve_self(method: Callable[..., R]) -> Callable[..., R]:
     """A method that is called with `self` resolved, as `resolve_arguments` does it."""
+    _check_runs_at_once(method)
 
     @functools.wraps(method)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> R:
         own = resolved(self)
         if own is self:
             return method(self, *args, **kwargs)
-        return _with_copies(self, own, lambda: method(own, *args, **kwargs))
+        return _Copies(self, own, "self").finish(method(own, *args, **kwargs))
 
     _resolving.set(call, True)
     return call
@@ -188,89 +167,49 @@ def _is_method(found: Any) -> bool:
     return is_bound and not is_other and not _resolving.get(found, False)
 
 
-_MISSING = object()
-
-
-class Copies:
-    """What a function is given in the place of the caller's objects.
+class _Copies:
+    """The resolved copies that a function is given in the place of the caller's objects.
 
     Args:
         original: The caller's tree.
         copy: The same tree, resolved.
+        roots: What errors call it.
     """
 
-    def __init__(self, original: Any, copy: Any) -> None:
-        # Of each copy that can be changed: the original, and what the copy held.
-        self._pairs: list[tuple[Any, Any, dict[Any, Any]]] = []
+    def __init__(self, original: Any, copy: Any, roots: Roots) -> None:
+        self._given = Given.of(copy, PLAIN, roots)
         self._originals: dict[int, Any] = {}
+        self._copies: list[Any] = []  # owns what the ids above are of
         pending = [(original, copy)]
         while pending:
             a, b = pending.pop()
             if a is b or type(a) is not type(b) or id(b) in self._originals:
                 continue
-            held = _held(b)
-            if held is not None:
-                self._pairs.append((a, b, held))
+            if _core.is_leaf(a) or type(a) is Derived:
+                continue
+            if not isinstance(a, tuple):
                 self._originals[id(b)] = a
-                before = _held(a) or {}
-                pending += [(before.get(key), value) for key, value in held.items()]
-            elif isinstance(a, tuple):
-                pending += zip(a, b, strict=False)
+                self._copies.append(b)
+            pending += zip(_core.open_one_level(a)[0], _core.open_one_level(b)[0], strict=False)
 
-    def hand_on(self) -> None:
-        """Changes in the originals what was changed in the copies."""
-        for original, copy, before in self._pairs:
-            now = _held(copy) or {}
-            changed = {k: v for k, v in now.items() if before.get(k, _MISSING) is not v}
-            if changed or len(now) != len(before):
-                _write(original, {k: self.originals_in(v) for k, v in changed.items()})
-                _drop(original, [k for k in before if k not in now])
+    def finish(self, result: R) -> R:
+        """The result with originals for copies.
 
-    def modules_of(self, cls: type) -> list[tuple[Any, Any]]:
-        """The originals of a class with their copies, but for dicts and lists."""
-        if issubclass(cls, dict | list):
-            return []
-        return [(a, b) for a, b, _ in self._pairs if type(a) is cls]
-
-    def originals_in(self, tree: Any) -> Any:
-        """A tree with the original wherever a copy stands."""
-        known = self._originals
-        if not known:
-            return tree
-        is_leaf = lambda node: id(node) in known  # noqa: E731 (a name for what the core calls)
-        return _core.rewrite(lambda node: known.get(id(node), node), tree, is_leaf=is_leaf)
-
-
-def _held(node: Any) -> dict[Any, Any] | None:
-    """What an object holds that can be changed, by name, key or index; None if nothing can."""
-    if isinstance(node, dict):
-        return dict(node)
-    if isinstance(node, list):
-        return dict(enumerate(node))
-    if isinstance(node, tuple):
-        return None
-    slots = {name: getattr(node, name) for name in _slots(type(node)) if hasattr(node, name)}
-    return {**slots, **getattr(node, "__dict__", {})} or None
-
-
-def _slots(cls: type) -> Iterator[str]:
-    for base in cls.__mro__:
-        yield from (name for name in _core.own_slots(base) if not name.startswith("__"))
-
-
-def _write(node: Any, changed: dict[Any, Any]) -> None:
-    for key, value in changed.items():
-        if isinstance(node, dict):
-            node[key] = value
-        elif isinstance(node, list):
-            node[key : key + 1] = [value]  # the next one where there is none yet
-        else:
-            setattr(node, key, value)
-
-
-def _drop(node: Any, keys: Sequence[Any]) -> None:
-    for key in reversed(keys):
-        if isinstance(node, dict | list):
-            del node[key]
-        else:
-            delattr(node, key)
+        Raises:
+            TypeError: A copy was changed.
+        """
+        for change in self._given.changes():
+            holder = next((h for h in reversed(change.holders) if not isinstance(h, tuple)), None)
+            if id(holder) in self._originals:
+                raise TypeError(
+                    f"{change.text} was changed in a resolved copy, and the change would be lost\n"
+                    "  Resolve inside of the function, where the derived leaves are used: "
+                    "pj.resolved(model); or change the model itself, outside."
+                )
+        originals = self._originals
+        found: R = _core.rewrite(
+            lambda node: originals.get(id(node), node),
+            result,
+            is_leaf=lambda node: id(node) in originals,
+        )
+        return found

@@ -8,25 +8,26 @@ import numpy as np
 import pydag._core as _core
 from pydag.files.arrays import is_array
 from pydag.files.fill import Filler
-from pydag.jaxinterop.packed.dag import Dag
 from pydag.structure.listing import Listing
-from pydag.typing import Dag as AnyDag
+from pydag.typing import Dag
+
+from .opened import Opened
 
 _NUMBERS = (bool, int, float, complex)
 
 
-def from_checkpoint(
-    like: AnyDag, restored: Any, strict: bool = True, *, namespace: str = ""
-) -> AnyDag:
+def from_checkpoint(like: Dag, restored: Any, strict: bool = True, *, namespace: str = "") -> Dag:
     """`like` with the arrays of a checkpoint that somebody else wrote.
 
     Most writers give nested dicts and lists, in which an array that is shared here stands at each
     of its places, or at one of them. Any of its paths fits; where there are several, they must be
     equal. Attributes are found as keys, namedtuples as lists; a key may be a whole path, as in what
-    orbax restores from a `Dag` without a target.
+    orbax restores from a `Dag` without a target. A Variable of NNX is found with and without
+    `value` at the end of its path, as in the pure dicts of its older and newer releases.
 
     Args:
-        like: A DAG with arrays, or with `jax.ShapeDtypeStruct`s, in the places of arrays.
+        like: A DAG with arrays, or with `jax.ShapeDtypeStruct`s, in the places of arrays: a model,
+            or a whole run with the states of optimizers.
         restored: What was read: dicts, lists, a `Dag`, any pytree.
         strict: False: what is missing keeps the leaf of `like`, what is surplus is passed over.
         namespace: The registrations of this namespace count beside the global ones.
@@ -40,13 +41,12 @@ def from_checkpoint(
     >>> model["a"] is model["b"], model["a"].tolist()
     (True, [2.0, 2.0])
     """
-    if isinstance(like, Dag):
-        return Dag(from_checkpoint(like.tree, restored, strict, namespace=like.spec.namespace))
-    if isinstance(restored, Dag):
-        restored = restored.tree
-    leaves, spec = _core.flatten(like, namespace=namespace)
-    filler = Filler(Listing.of(spec), leaves, "the checkpoint", [True] * len(leaves))
-    found, found_spec = _core.flatten(restored, namespace=namespace)
+    opened = Opened(like, namespace)
+    leaves, spec = _core.flatten(opened.tree, namespace=namespace)
+    chosen = [True] * len(leaves)
+    cure = "or cast and reshape what was restored"
+    filler = Filler(Listing.of(spec), leaves, "the checkpoint", chosen, cure=cure)
+    found, found_spec = _core.flatten(Opened(restored, namespace).tree, namespace=namespace)
     listing = Listing.of(found_spec)
     for leaf, position in zip(found, listing.leaves, strict=True):
         array = np.asarray(leaf) if type(leaf) in _NUMBERS else leaf
@@ -59,4 +59,4 @@ def from_checkpoint(
         for place, name in places.items():
             filler.put_at(place, name, array)
     filler.check(strict, filler.surplus, {})
-    return _core.unflatten(spec, filler.result())
+    return opened.close(_core.unflatten(spec, filler.result()))

@@ -15,26 +15,28 @@ from pydag.files.loaded import Loaded
 from pydag.files.names import leaf_names
 from pydag.files.path import check_path
 from pydag.files.replacing import progress_bar
-from pydag.jaxinterop.messages.at_call import warn_at_call
-from pydag.jaxinterop.messages.roots import place_text, shortened
-from pydag.jaxinterop.prefixes.treatments import Question, treatments
-from pydag.jaxinterop.static.untraced import Options
-from pydag.structure.listing import Listing
+from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import path_texts
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.source import warn_at_call
+from pydag.jaxinterop.treatments.treatments import Question, treatments
+from pydag.structure.listing import Listing, shorten
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
 
-from .opened import WEAK, Opened, is_key, is_ref, kind_of, outline, restored
+from .opened import WEAK, Opened, is_key, kind_of, outline, restored
 
 _SMALL = 1 << 16  # bytes
 _AT_ONCE = 256
 
 
 def _describe(sharding: Any) -> str:
-    return "left to JAX" if sharding is None else f"given {shortened(str(sharding), 200)}"
+    return "left to JAX" if sharding is None else f"given {shorten(str(sharding), 200)}"
 
 
 _QUESTION = Question(
-    "load shardings", _describe, "Give both places one sharding: one array has one."
+    "load shardings", _describe, advice="Give both places one sharding: one array has one."
 )
 
 T = TypeVar("T")
@@ -106,7 +108,7 @@ def load(
         SharingError: Two paths to one array are given two shardings.
     """
     check_path(path, like, "load(path, like)")
-    opened = Opened(like, namespace or "", "all")
+    opened = Opened(like, namespace or "")
     wanted, spec = _core.flatten(opened.tree, namespace=namespace or "")
     outlines = list(map(outline, wanted))
     outlined = None if like is None else (outlines, spec)
@@ -114,7 +116,7 @@ def load(
     if like is not None:
         loaded.wanted = wanted
     if loaded.differences:
-        warn_at_call(loaded.differences_text())
+        warn_at_call(loaded.differences_text(), UserWarning)
     given = _shardings(loaded, shardings)
     kinds = _kinds(loaded, wanted if like is not None else None)
     total = sum(loaded.leaves[i].nbytes for i in loaded.from_file)
@@ -178,12 +180,16 @@ def _shardings(loaded: Loaded, shardings: Any) -> list[Any]:
     if shardings is None:
         return list(map(_sharding_of, loaded.wanted))
     options = Options(loaded.spec.namespace)
-    return treatments({"tree": loaded.tree()}, {"tree": shardings}, _QUESTION, options)
+    static = tuple(i for i, leaf in enumerate(loaded.leaves) if not hasattr(leaf, "shape"))
+    content = Content(loaded.spec, static, tuple(loaded.leaves[i] for i in static))
+    prefix = Opened(shardings, options.namespace).tree
+    found = treatments(_QUESTION, prefix, loaded.tree(), content, options, "tree")
+    return content.all_leaves(found)
 
 
 def _sharding_of(leaf: Any) -> Any:
     """The sharding of an array that was put somewhere on purpose, or of an outline."""
-    if is_key(leaf) or is_ref(leaf) or not getattr(leaf, "committed", True):
+    if is_key(leaf) or jax_private.is_ref(leaf) or not getattr(leaf, "committed", True):
         return None
     return getattr(leaf, "sharding", None)
 
@@ -191,9 +197,9 @@ def _sharding_of(leaf: Any) -> Any:
 def _check_width(array: Any, spec: PyDagSpec, number: int) -> None:
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     if dtype != array.dtype:
-        where = place_text(spec.accessors()[number], "tree")
         raise ValueError(
-            f"{where} is {array.dtype}, which JAX would cut down to {dtype}\n"
+            f"{path_texts(spec, 'tree')[number]} is {array.dtype}, which JAX would cut down to "
+            f"{dtype}\n"
             "  Set jax_enable_x64, or load NumPy's arrays with pydag.files.load."
         )
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a file has in the place of objects of ours and of JAX's, and the way back.
 
-A `Dag`, as in the states of optimizers, is written as its tree: so an array that the model holds,
-too, is written once. A random key is written as its numbers, a ref as its content. What a leaf was
-is noted beside the structure.
+A `Dag` is written as its tree: so an array that the model holds, too, is written once. The state of
+an optimizer is written as optax's. A random key is written as its numbers, a ref as its content.
+What a leaf was is noted beside the structure.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import numpy as np
 import pydag._core as _core
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.optimizers.state import OptimizerState
-from pydag.jaxinterop.packed.dag import Dag, rebuilt
+from pydag.jaxinterop.packed.dag import Dag, dag_of
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
 
@@ -32,15 +32,16 @@ class _Holder(NamedTuple):
     close: Callable[[Any, AnyDag], Any]
 
 
-def _dag_like(dag: Dag, tree: AnyDag) -> Dag:
-    return rebuilt(dag._untraced, dag._untraced.match(tree, "the file's", "tree"))
+def _dag_like(dag: Dag[Any], tree: AnyDag) -> Dag[Any]:
+    content = dag.parts()[1]
+    return dag_of(content, content.match(tree, "tree"), dag._options)
 
 
-HOLDERS: dict[type, _Holder] = {
+_HOLDERS: dict[type, _Holder] = {
     Dag: _Holder(lambda dag: dag.tree, _dag_like),
-    OptimizerState: _Holder(lambda state: state.inner, OptimizerState.like),
+    OptimizerState: _Holder(lambda s: s.inner, lambda s, inner: OptimizerState(inner, s.trained)),
 }
-"""Classes of ours that hold a tree, or several, which are not nodes to a file."""
+"""Classes of ours that hold a tree, which are not nodes to a file."""
 
 
 class Opened:
@@ -50,14 +51,14 @@ class Opened:
         tree: The tree, in which there may be some.
     """
 
-    def __init__(self, tree: AnyDag, namespace: str, identity: Identity) -> None:
+    def __init__(self, tree: AnyDag, namespace: str, identity: Identity = "all") -> None:
         self._leaves, self._spec = _core.flatten(
-            tree, is_leaf=lambda x: type(x) in HOLDERS, namespace=namespace, identity=identity
+            tree, is_leaf=lambda x: type(x) in _HOLDERS, namespace=namespace, identity=identity
         )
         self._inner = {
-            i: Opened(HOLDERS[type(leaf)].open(leaf), namespace, identity)
+            i: Opened(_HOLDERS[type(leaf)].open(leaf), namespace, identity)
             for i, leaf in enumerate(self._leaves)
-            if type(leaf) in HOLDERS
+            if type(leaf) in _HOLDERS
         }
         self.tree = tree
         if self._inner:
@@ -73,13 +74,13 @@ class Opened:
         found = self._spec.flatten_up_to(tree)
         for i, inner in self._inner.items():
             holder = self._leaves[i]
-            found[i] = HOLDERS[type(holder)].close(holder, inner.close(found[i]))
+            found[i] = _HOLDERS[type(holder)].close(holder, inner.close(found[i]))
         return _core.unflatten(self._spec, found)
 
 
 def is_plain(leaf: Leaf) -> bool:
     """Whether a leaf is an array of JAX's of which nothing is noted: most are."""
-    is_array: bool = type(leaf) is jax_private.array_class
+    is_array: bool = type(leaf) is jax_private.ArrayImpl
     return is_array and not leaf.weak_type and isinstance(leaf.dtype, np.dtype)
 
 
@@ -91,18 +92,11 @@ def is_key(leaf: Leaf) -> bool:
     return dtype is not None and bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
 
 
-def is_ref(leaf: Leaf) -> bool:
-    """Whether a leaf is a ref."""
-    if type(leaf) is jax_private.array_class:  # most often, and quicker than to ask JAX
-        return False
-    return isinstance(leaf, jax.Ref)
-
-
 def kind_of(leaf: Leaf) -> str | None:
     """What is noted of a leaf that is more than an array of its type; None of all others."""
-    if getattr(leaf, "weak_type", False) and not is_ref(leaf):
+    if getattr(leaf, "weak_type", False) and not jax_private.is_ref(leaf):
         return WEAK
-    kinds = [_REF] if is_ref(leaf) else []
+    kinds = [_REF] if jax_private.is_ref(leaf) else []
     if is_key(leaf):
         names: list[str] = []
         jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), _described(leaf))
@@ -117,7 +111,7 @@ def _described(leaf: Any) -> Any:
 
 def content(leaf: Leaf) -> Any:
     """The array that is written for a leaf."""
-    inside = leaf[...] if is_ref(leaf) else leaf
+    inside = leaf[...] if jax_private.is_ref(leaf) else leaf
     return jax.random.key_data(inside) if is_key(inside) else inside
 
 
@@ -125,7 +119,7 @@ def outline(leaf: Leaf) -> Any:
     """The shape and dtype of that array, where another one is written than the leaf."""
     if is_key(leaf):
         return jax.eval_shape(jax.random.key_data, _described(leaf))
-    return _described(leaf) if is_ref(leaf) else leaf
+    return _described(leaf) if jax_private.is_ref(leaf) else leaf
 
 
 def restored(kind: str, array: jax.Array) -> Any:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing models, and whole training runs, to safetensors files."""
 
+import functools
 import itertools
 import os
 from typing import Any
@@ -10,14 +11,14 @@ import numpy as np
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.files.arrays import host_copies, is_array, is_array_class, of_class
+from pydag.files.arrays import host_copies, is_array, of_class
 from pydag.files.path import check_path
 from pydag.files.write import write
+from pydag.jaxinterop.content.leaves import static_positions
+from pydag.jaxinterop.content.paths import path_texts
+from pydag.jaxinterop.content.values import check_value
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.messages.roots import place_text
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.static.positions import static_positions
-from pydag.jaxinterop.static.unregistered import hidden_array, refusal
 from pydag.public.swapped import MISSING
 from pydag.structure.text import short_repr
 from pydag.typing import Dag as AnyDag
@@ -80,9 +81,7 @@ def save(
     _check_concrete(leaves, spec)
     if _spans_processes(leaves, spec) and jax.process_index() != 0:
         return
-    _check_hidden(leaves, spec)
-    if not structure:
-        _check_left_out(leaves, spec)
+    _check_rest(leaves, spec, structure)
     others = [i for i, leaf in enumerate(leaves) if not is_plain(leaf)]
     kinds = {i: kind for i in others if (kind := kind_of(leaves[i])) is not None}
     contents = leaves.copy()
@@ -94,9 +93,9 @@ def save(
 def _check_concrete(leaves: list[Leaf], spec: PyDagSpec) -> None:
     are_traced = of_class(leaves, lambda cls: issubclass(cls, jax.core.Tracer))
     for i in itertools.compress(range(len(leaves)), are_traced):
-        where = place_text(spec.accessors()[i], "tree")
         raise TypeError(
-            f"{where} is traced, and has no numbers: {short_repr(leaves[i])}\n"
+            f"{path_texts(spec, 'tree')[i]} is traced, and has no numbers: "
+            f"{short_repr(leaves[i])}\n"
             "  Save what the transformed function returns, outside of it."
         )
 
@@ -112,7 +111,7 @@ def _spans_processes(leaves: list[Leaf], spec: PyDagSpec) -> bool:
         found = True
         if not leaf.is_fully_replicated:
             raise TypeError(
-                f"{place_text(spec.accessors()[i], 'tree')} is divided over several processes, and "
+                f"{path_texts(spec, 'tree')[i]} is divided over several processes, and "
                 "this one has a part of it only\n"
                 "  Save it with orbax, which takes a pj.Dag: each process writes its part. Or "
                 "replicate it first, and process 0 writes it."
@@ -120,21 +119,16 @@ def _spans_processes(leaves: list[Leaf], spec: PyDagSpec) -> bool:
     return found
 
 
-def _check_hidden(leaves: list[Leaf], spec: PyDagSpec) -> None:
-    are_arrays = of_class(leaves, is_array_class)
-    for i, (leaf, is_an_array) in enumerate(zip(leaves, are_arrays, strict=True)):
-        if not is_an_array and (hidden := hidden_array(leaf)) is not None:
-            raise TypeError(refusal(leaf, place_text(spec.accessors()[i], "tree"), hidden))
-
-
-def _check_left_out(leaves: list[Leaf], spec: PyDagSpec) -> None:
-    """Checks that all that isn't written is configuration."""
-    static = frozenset(static_positions(leaves, spec))
-    for i, leaf in enumerate(leaves):
+def _check_rest(leaves: list[Leaf], spec: PyDagSpec, structure: bool) -> None:
+    """Checks what is no array: static leaves are values, and what isn't written is static."""
+    static = frozenset(static_positions(leaves, spec, "tree"))
+    for i in sorted(static):
+        check_value(leaves[i], functools.partial(path_texts(spec, "tree").__getitem__, i))
+    for i, leaf in enumerate(() if structure else leaves):
         if i not in static and not is_array(leaf):
             raise TypeError(
-                f"{place_text(spec.accessors()[i], 'tree')} is data, the number {short_repr(leaf)},"
-                " and structure=False would leave it out\n"
+                f"{path_texts(spec, 'tree')[i]} is data, the number {short_repr(leaf)}, and "
+                "structure=False would leave it out\n"
                 "  Make it an array, or save the structure, too. Only configuration is left out: "
                 "text, functions, the numbers of modules."
             )
@@ -153,5 +147,4 @@ def host_copy(array: jax.Array) -> Any:
     return np.asarray(over)
 
 
-if jax_private.array_class is not None:
-    host_copies[jax_private.array_class] = host_copy
+host_copies[jax_private.ArrayImpl] = host_copy

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pydag uses of other libraries that they don't promise."""
+"""What JAX, equinox and flax don't promise to keep, a file each."""

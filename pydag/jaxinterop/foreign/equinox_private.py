@@ -5,6 +5,8 @@ import functools
 import sys
 from typing import Any
 
+from pydag.registry.class_table import inherits
+
 from .jax_private import registry
 
 
@@ -38,4 +40,4 @@ def equinox_opens_by_fields() -> bool:
 def is_equinox_module(cls: type) -> bool:
     """Whether a class is one of equinox's modules, whose instances are frozen."""
     module = getattr(sys.modules.get("equinox"), "Module", None)
-    return isinstance(module, type) and issubclass(cls, module)
+    return isinstance(module, type) and inherits(cls, module)

@@ -7,11 +7,10 @@ A flax that has no such thing, or is still being imported, is asked for each obj
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import jax
-
+import pydag._core as _core
 from pydag.registry.class_table import bases_of, inherits, names_in
 
 # The attribute that says which attributes of an instance are children. It is the first static one.
@@ -68,49 +67,26 @@ def variable_classes() -> tuple[type, type] | None:
     return (variable, param) if isinstance(variable, type) and isinstance(param, type) else None
 
 
-def holds_values(cls: type) -> bool:
-    """Whether an array has no identity below an instance, which has it: a Variable of NNX."""
+def writer_of(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
+    """How instances of NNX's classes are written, past flax's question who traces them."""
     classes = variable_classes()
-    return classes is not None and inherits(cls, classes[0])
+    if classes is None:
+        return None
+    if inherits(cls, classes[0]):
+        return _write_variable
+    pytree = getattr(sys.modules.get("flax.nnx"), "Pytree", None)
+    return _write_attributes if isinstance(pytree, type) and inherits(cls, pytree) else None
 
 
-def set_raw_value(variable: Any, value: Any) -> None:
-    """Writes what an `nnx.Variable` holds, where flax would ask who traces the variable."""
-    object.__setattr__(variable, _RAW_VALUE, value)
+def _write_variable(variable: Any, children: Sequence[Any]) -> None:
+    object.__setattr__(variable, _RAW_VALUE, children[0])
 
 
-def is_state_of_module(cls: type) -> bool:
-    """Whether instances say of a module of NNX whether it is being set up, and nothing else."""
-    library: Any = sys.modules.get("flax.nnx.pytreelib")
-    return cls is getattr(library, "PytreeState", None)
-
-
-def graph_definitions(objects: Iterable[Any]) -> list[Any]:
-    """Those of some objects that `nnx.split` or `nnx.graphdef` made."""
-    cls = getattr(sys.modules.get("flax.nnx"), "GraphDef", None)
-    return [x for x in objects if inherits(type(x), cls)] if isinstance(cls, type) else []
-
-
-def is_defined(node: Any, definitions: Sequence[Any]) -> bool:
-    """Whether one of these is the definition of a module as it is now, its static fields too."""
-    graphdef = getattr(sys.modules.get("flax.nnx"), "graphdef", None)
-    try:
-        return graphdef is not None and graphdef(node) in definitions
-    except Exception:  # it is no node to flax
-        return False
-
-
-def static_attributes(aux_data: Any) -> dict[str, Any] | None:
-    """The static attributes of a module of NNX, by name, told from its aux_data.
-
-    None for aux_data of another form.
-    """
-    match aux_data:
-        case (tuple(), (name, *names), (_, *values)) if name == _NODES and len(names) == len(
-            values
-        ):
-            return dict(zip(names, values, strict=True))
-    return None
+def _write_attributes(node: Any, children: Sequence[Any]) -> None:
+    attributes = vars(node)
+    for name, child in zip(_core.open_one_level(node)[1], children, strict=True):
+        if attributes[name] is not child:
+            attributes[name] = child
 
 
 def _has_own(cls: type, *names: str) -> bool:
@@ -168,19 +144,3 @@ def _pytrees(cls: type, entry: Any) -> ByAttributes | None:
 def _trace_state() -> Callable[[], Any]:
     found: Callable[[], Any] = sys.modules["flax.nnx.tracers"].TraceState
     return found
-
-
-def is_state(tree: Any) -> bool:
-    """Whether it is what `nnx.state` gives."""
-    state = getattr(sys.modules.get("flax.nnx"), "State", None)
-    return state is not None and type(tree) is state
-
-
-def as_values(tree: Any) -> Any:
-    """A state of flax.nnx with the values of its variables in their places; else the tree."""
-    if not is_state(tree):
-        return tree
-    nnx: Any = sys.modules["flax.nnx"]
-    variable = nnx.Variable
-    found = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, variable))
-    return nnx.as_pure(tree) if any(isinstance(x, variable) for x in found) else tree

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pydag tells without being asked: warnings about calls, and notes on errors of JAX's."""
+"""Warnings, and how messages speak of the user's code."""

@@ -1,62 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a call needs another compilation than those before, in words."""
+"""Why a function is traced again: where its arguments differ from those of earlier calls."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, cast
 
 import jax
 
 import pydag._core as _core
-from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.roots import CALL, Roots, place_text, shortened
-from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.paths import CALL, Roots, path_texts
 from pydag.structure.text import short_repr
+
+from .source import Source
 
 _logger = logging.getLogger("pydag.jaxinterop")
 
 
-def why(first: Untraced, second: Untraced) -> str:
-    """Where the arguments of two calls differ, in words."""
-    return shortened(difference(first, second, CALL), 1600)
+def difference(first: Content, second: Content, roots: Roots = CALL) -> str:
+    """Where two trees differ in more than arrays, with both sides; empty if they don't."""
+    if first == second:
+        return ""
+    if first.key != second.key or first.positions != second.positions:
+        found = _core.explain(first.spec, second.spec, True, roots)
+        return found or f"  first:  {first!r}\n  second: {second!r}"
+    texts = path_texts(first.spec, roots)
+    lines = [
+        f"{texts[i]}\n  first:  {short_repr(a)}\n  second: {short_repr(b)}"
+        for i, a, b in zip(first.positions, first.values, second.values, strict=True)
+        if not _core.is_same_value(a, b)
+    ]
+    return "\n".join(lines)
 
 
-def explain_cache_miss(source: Source, new: Untraced, seen: Iterable[Untraced]) -> None:
-    """Logs how the arguments differ from the most similar ones seen before, if JAX is asked to.
-
-    JAX, which is given leaves and a key, explains other shapes and types itself; of the key it says
-    no more than that something differs.
-    """
-    if not cast(Any, jax.config).jax_explain_cache_misses:
+def explain_miss(source: Source, content: Content, known: Sequence[Content]) -> None:
+    """Logs what differs from the nearest earlier call, where JAX explains its cache misses."""
+    if not known or not cast(Any, jax.config).jax_explain_cache_misses:
         return
-    texts = [why(old, new) for old in seen]
-    if texts:
-        _logger.warning(
-            "TRACING CACHE MISS: %s is called with arguments of another structure, sharing or "
-            "static content than before. Compared with the most similar ones:\n"
-            "  (first: before, second: now)\n%s",
-            source.text,
-            min(texts, key=len),
-        )
-
-
-def difference(first: Untraced, second: Untraced, roots: Roots) -> str:
-    """The places at which the structures differ; or else those of the static leaves that do.
-
-    Args:
-        roots: Begin the paths.
-    """
-    text: str = _core.explain(first.spec, second.spec, exactly=True, roots=roots)
-    if text:
-        return text
-    paths = first.spec.accessors()
-    one, other = (dict(zip(x.positions, x.statics, strict=True)) for x in (first, second))
-    return "\n".join(
-        f"{place_text(paths[i], roots)}\n  first:  {_shown(one, i)}\n  second: {_shown(other, i)}"
-        for i in sorted(one.keys() | other.keys())
-        if one.get(i) != other.get(i)
-    )
-
-
-def _shown(statics: dict[int, Any], position: int) -> str:
-    return short_repr(statics[position].inner) if position in statics else "an array"
+    shown = min((difference(before, content) for before in known), key=len)
+    _logger.warning("%s is traced again: its arguments differ\n%s", source.text, shown)

@@ -1,218 +1,241 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warns, when a function is traced, that it returns what it was given with a tie lost.
+"""A warning about ties that a function was given, and that its result has lost.
 
-The mistake is mostly a plain `jax.tree.map`, `jax.grad` or optimizer inside of a function of a
-model with tied weights: its result looks like the model, and is another one.
+A result, or a part of it, unfolds as an argument does; and what is one object in the argument is
+two in it.
 """
 
-from collections.abc import Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.foreign import optax_private
-from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.prefixes.arguments import Args, Kwargs
-from pydag.jaxinterop.static.leaves import Static, is_traced
-from pydag.jaxinterop.static.untraced import Options
-from pydag.jaxinterop.structure.pairing import Pair, Pairs, numbers_of_alike
-from pydag.structure.listing import Listing, shorten
+from pydag.jaxinterop.content.leaves import is_number, is_traced
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL, LeavesByPath
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.treatments.arguments import spot_text
+from pydag.jaxinterop.updates.changes import Given
+from pydag.structure.listing import Listing
 from pydag.structure.walk import Walk
-from pydag.typing import Leaf
+from pydag.typing import Dag, Leaf, Path
 
-from .parallel_copies import parallel_copies
+from .source import Source
+
+_MOST_PARTS = 200  # of a result are compared with an argument
+_MOST_ELEMENTS = 1 << 20  # of an array are read
 
 
 class LostTieWarning(UserWarning):
-    """A compiled function returns a structure that it was given, with a tie lost.
-
-    Two places that hold one object in an argument hold two in what the function returns, and all
-    else agrees: structure, shapes and types. It is said once for each trace, and not where the
-    function calls `pydag.untie`, nor where parallel copies came apart: whole items of a dict,
-    attributes or fields that hold the same objects, such as the parameters and the target network
-    of a training state, or the two models of `optax.lookahead`; nor where arrays that are items of
-    a tuple did.
-    """
-
-
-def _numbers(listing: Listing, leaves: Sequence[Leaf], known: dict[Any, int]) -> list[int]:
-    """A number for each node: equal for nodes that are alike, but for their arrays' values."""
-    keys = dict(zip(listing.leaves, map(_leaf_key, leaves), strict=True))
-    return numbers_of_alike(listing, keys.__getitem__, known)
-
-
-def _leaf_key(leaf: Leaf) -> Any:
-    """Equal for arrays of one shape and dtype, and for leaves that are static and equal.
-
-    A number counts as an array, since plain functions of JAX make one of it.
-    """
-    if is_traced(leaf):
-        dtype = getattr(leaf, "dtype", None)
-        return getattr(leaf, "shape", ()), jnp.result_type(leaf) if dtype is None else dtype
-    return Static(leaf)
-
-
-class _Argument(NamedTuple):
-    """An argument in which something is shared."""
-
-    root: str
-    spec: PyDagSpec
-    leaves: Sequence[Leaf]
-
-
-class Ties:
-    """What is tied in the arguments of a call."""
-
-    def __init__(self, arguments: Sequence[_Argument], options: Options) -> None:
-        self._arguments, self._options = arguments, options
-
-    @classmethod
-    def of(cls, args: Args, kwargs: Kwargs, options: Options) -> "Ties | None":
-        """What is tied in each of the arguments; None if nothing is."""
-        named = [(f"args[{i}]", arg) for i, arg in enumerate(args)]
-        named += [(f"kwargs[{name!r}]", arg) for name, arg in kwargs.items()]
-        found = []
-        for root, arg in named:
-            leaves, spec = options.flatten(arg)
-            if spec.num_shared:
-                found.append(_Argument(root, spec, leaves))
-        return cls(found, options) if found else None
-
-    def check(self, result: Any, source: Source) -> None:
-        """Warns if an argument comes back with a tie lost."""
-        if (found := self.lost(result, "result")) is not None:
-            text = f"{source.text} returns what it was given, but with a tie lost\n"
-            advice = _ADVICE + (_OF_LEAVES if found.is_leaf else "")
-            source.warn(f"{text}{found.text('returned')}  {advice}", LostTieWarning)
-
-    def lost(self, tree: Any, root: str) -> "LostTie | None":
-        """A tie that an argument has, and its copy somewhere in a tree has lost; None for none.
-
-        Args:
-            root: Begins the paths in the tree.
-        """
-        leaves, spec = self._options.flatten(tree)
-        known, listing = dict[Any, int](), Listing.of(spec)
-        numbers = _numbers(listing, leaves, known)
-        for argument in self._arguments:
-            given = Listing.of(argument.spec)
-            number = _numbers(given, argument.leaves, known)[0]
-            for position, other in enumerate(numbers):
-                if other == number and not listing.records[position].is_alias:
-                    pair = _lost(given, listing, position, spec.namespace)
-                    if pair is not None:
-                        one, two = _texts(given, pair.given, argument.root)
-                        is_leaf = given.records[given.target(pair.given[0])].is_leaf
-                        first, second = _texts(listing, pair.returned, root)
-                        return LostTie(one, two, first, second, is_leaf)
-        return None
-
-
-class LostTie(NamedTuple):
-    """The paths of two places that held one object, and now hold two."""
-
-    one: str
-    other: str
-    first: str
-    second: str
-    is_leaf: bool  # whether the object is a leaf
-
-    def text(self, now: str) -> str:
-        """Both sides, in lines.
-
-        Args:
-            now: Says where the tree comes from that has lost the tie.
-        """
-        return (
-            f"  given: {self.one} and {self.other} are one object\n"
-            f"  {now}: {self.first} and {self.second} are two\n"
-        )
+    """A function returns a structure that it was given, with a tie lost."""
 
 
 class _Lost(NamedTuple):
-    """Two places: in the argument they have one object, in the result two."""
+    """Two places that were one object."""
 
-    given: tuple[int, int]
-    returned: tuple[int, int]
-
-
-def loses_a_tie(given: PyDagSpec, returned: PyDagSpec) -> bool:
-    """Whether a tie is lost in a structure that is alike but for sharing."""
-    return _lost(Listing.of(given), Listing.of(returned), 0, given.namespace) is not None
+    one: str
+    other: str
+    root: str  # of the part of the result
 
 
-def _lost(given: Listing, returned: Listing, root: int, namespace: str) -> _Lost | None:
-    """Walks both structures together; they are alike but for sharing.
+def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
+    """Warns of the first argument that comes back without a tie that it had when it was given."""
+    listing = Listing.of(given.spec)
+    arguments = list(zip(given.spec.children(), listing.children(0), strict=True))
+    names = given.roots
+    if names == CALL:
+        calls, arguments, names = arguments, [], ()
+        for part, position in calls:
+            names += tuple(map(spot_text, part.entries()))
+            arguments += zip(part.children(), listing.children(position), strict=True)
+    for name, (spec, position) in zip(names, arguments, strict=True):
+        if not spec.num_shared:
+            continue
+        leaves = [given.leaves[i] for i in listing.leaves_below(position)]
+        lost = _lost_tie(spec, leaves, result, given.options)
+        if lost is not None:
+            source.warn(
+                f"{source.text} returns what it was given, but with a tie lost\n"
+                f"  given: {name}{lost.one} and {name}{lost.other} are one object\n"
+                f"  returned: result{lost.root}{lost.one} and result{lost.root}{lost.other} are "
+                "two\n  Map a model with pj.tree.map in the place of jax.tree.map, and use pydag's "
+                "grad, optimizer and apply_updates. If it is meant to be untied: pydag.untie.",
+                LostTieWarning,
+            )
+            return
 
-    Parallel copies may come apart: an initial state often holds one part twice, such as a network
-    and its target; and `optax.lookahead` starts with one model twice. Inside of each of them ties
-    are looked for.
-    """
-    items, copies = frozenset(_items(given)), _copies(given, namespace)
-    parts = Pairs(given, returned, (0, root))
-    for part in parts:
-        met: dict[int, Pair] = {}  # where a node was met first, by the node
-        inside = Walk([part], key=itemgetter(2))
-        for pair in inside:
-            before = met.setdefault(pair.one, pair)
-            if before is pair:
-                below = parts.below(pair)
-                parts.add([p for p in below if p.slots[0] in copies])
-                inside.add([p for p in below if p.slots[0] not in copies])
-            elif before.other != pair.other:
-                if pair.slots[0] not in items or before.slots[0] not in items:
-                    slots = zip(before.slots, pair.slots, strict=True)
-                    return _Lost(*slots)
-                parts.add([pair])
+
+def _lost_tie(
+    spec: PyDagSpec, leaves: Sequence[Leaf], result: Dag, options: Options
+) -> _Lost | None:
+    for root, part in _parts(result):
+        if type(part) is not spec.type:
+            continue
+        found, own = options.flatten(part)
+        if own == spec or own.num_paths != spec.num_paths:
+            continue
+        # It is a prefix where it shares less, and nothing else differs.
+        if not (own.is_prefix(spec) or unfold_alike(own, spec)):
+            continue
+        by_path = LeavesByPath(spec, range(spec.num_leaves))
+        numbers = [by_path.at(path) for path in own.paths()]
+        pairs = zip(numbers, found, strict=True)
+        if all(_have_one_type(leaves[number], leaf) for number, leaf in pairs):
+            lost = _two_of_one(spec, leaves, own, numbers, found) or _two_nodes(spec, own)
+            if lost is not None:
+                return _Lost(*lost, root)
     return None
 
 
-def _items(given: Listing) -> Sequence[int]:
-    """The items of an argument that is a dict, and the models of `optax.lookahead` anywhere in it.
-
-    Those that are leaves aren't meant.
-    """
-    cls, pair = given.records[0].type, optax_private.lookahead_class()
-    wholes = [0] if isinstance(cls, type) and issubclass(cls, dict) else []
-    if pair is not None:
-        wholes += [i for i, record in enumerate(given.records) if record.type is pair]
-    children = [child for whole in wholes for child in given.children(whole)]
-    return [child for child in children if not given.records[given.target(child)].is_leaf]
-
-
-def _copies(given: Listing, namespace: str) -> frozenset[int]:
-    """The second and further ones of parallel copies, and of arrays that are items of one tuple."""
-    groups = [c for c in parallel_copies(given) if not _are_deliberate(given, c, namespace)]
-    for position, record in enumerate(given.records):
-        if isinstance(record.type, type) and issubclass(record.type, tuple):
-            children = given.children(position)
-            groups.append([c for c in children if given.records[given.target(c)].is_leaf])
-    return frozenset(child for group in groups for child in group[1:])
+def unfold_alike(one: PyDagSpec, other: PyDagSpec) -> bool:
+    """Whether two structures differ in sharing alone."""
+    a, b = Listing.of(one), Listing.of(other)
+    walk = Walk([(0, 0)])
+    for i, j in walk:
+        x, y = a.records[i], b.records[j]
+        if not x.fits(y) or x.detail != y.detail:
+            return False
+        for child, match in zip(a.children(i), b.children(j), strict=True):
+            if a.records[child].entry != b.records[match].entry:
+                return False
+            walk.add([(a.target(child), b.target(match))])
+    return True
 
 
-def _are_deliberate(given: Listing, copies: Sequence[int], namespace: str) -> bool:
-    """Whether parallel copies are one on purpose: items of a list, or one layer of a module.
+def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
+    """The result and its parts, through builtin containers, with their paths."""
+    waiting = [("", result)]
+    for root, part in waiting:
+        yield root, part
+        items: Iterable[tuple[Any, Dag]] = ()
+        if isinstance(part, dict | list | tuple):
+            items = part.items() if isinstance(part, dict) else enumerate(part)
+        if len(waiting) < _MOST_PARTS:
+            waiting += [(f"{root}[{key!r}]", item) for key, item in items]
 
-    Fields of a namedtuple, and dicts that a module has, hold moments that start as the same zeros.
-    """
-    records = given.records
-    holder, targets = records[given.parents[copies[0]]], set(map(given.target, copies))
-    if holder.kind in ("list", "tuple") or not isinstance(holder.type, type):
+
+def _have_one_type(one: Leaf, other: Leaf) -> bool:
+    if is_number(one) and is_number(other):  # `jax.tree.map` changes those of modules, too
         return True
-    kinds = holder.type, records[given.target(copies[0])].type
-    return len(targets) == 1 and all(_core.is_module(cls, namespace) for cls in kinds)
+    if is_traced(one) and is_traced(other):
+        if jax_private.is_ref(one) or jax_private.is_ref(other):
+            return jax_private.is_ref(one) and jax_private.is_ref(other)
+        same_shape = jnp.shape(one) == jnp.shape(other)
+        return same_shape and jnp.result_type(one) == jnp.result_type(other)
+    return _core.is_same_value(one, other)
 
 
-def _texts(listing: Listing, places: tuple[int, int], root: str) -> Iterator[str]:
-    return (shorten(listing.path_text(place, root)) for place in places)
+def _two_of_one(
+    spec: PyDagSpec,
+    leaves: Sequence[Leaf],
+    own: PyDagSpec,
+    numbers: Sequence[int],
+    found: Sequence[Leaf],
+) -> tuple[str, str] | None:
+    """Two places of one leaf of the argument that hold two objects, if that is hardly meant.
+
+    Places in two parts that were copies of each other may become two.
+    """
+    texts, listing = _core.path_texts(own, ""), Listing.of(spec)
+    copies = parallel_copies(listing)
+    met: dict[int, dict[int | None, int]] = {}  # for each leaf, its first place in each copy
+    for place, (number, path) in enumerate(zip(numbers, own.paths(), strict=True)):
+        copy = _copy_of(listing, path, copies)
+        before = [
+            p
+            for c, p in met.setdefault(number, {}).items()
+            if (c == copy or None in (c, copy)) and found[p] is not found[place]
+        ]
+        met[number].setdefault(copy, place)
+        if not before or _starts_equal(leaves[number]):
+            continue
+        if not _is_of_tuples(listing, number):
+            return texts[before[0]], texts[place]
+    return None
 
 
-_ADVICE = (
-    "Map with pydag.dag_map where it maps with jax.tree.map; take pydag.jaxinterop's grad, "
-    "optimizer and apply_updates; or tie the result again (pydag.retie). If it shall be "
-    "untied, let it call pydag.untie."
-)
-_OF_LEAVES = " If the two only start equal, copy one: pj.tree.copy(...)."
+def _two_nodes(spec: PyDagSpec, own: PyDagSpec) -> tuple[str, str] | None:
+    """Two places of one object of the argument that hold two, where no leaf tells."""
+    a, b = Listing.of(spec), Listing.of(own)
+    if parallel_copies(a):
+        return None
+    met: dict[int, tuple[int, int]] = {}  # for each object its first match, and where that stands
+    walk = Walk([(0, 0)])
+    for i, j in walk:
+        if a.records[i].kind in ("tuple", "namedtuple"):
+            continue
+        for child, match in zip(a.children(i), b.children(j), strict=True):
+            if a.records[child].entry != b.records[match].entry:
+                return None
+            target = a.target(child), b.target(match)
+            known, place = met.setdefault(target[0], (target[1], match))
+            if known != target[1] and not a.records[target[0]].is_leaf:
+                return b.path_text(place), b.path_text(match)
+            walk.add([target])
+    return None
+
+
+def _copy_of(listing: Listing, path: Path, copies: frozenset[int]) -> int | None:
+    """Which of the copies a place is in."""
+    position = 0
+    for entry in path if copies else ():
+        children = listing.children(position)
+        position = next(child for child in children if listing.records[child].entry == entry)
+        if position in copies:
+            return position
+        position = listing.target(position)
+    return None
+
+
+def _starts_equal(leaf: Leaf) -> bool:
+    """Whether an array is one by chance: integers, keys, and what has one value everywhere."""
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, np.inexact):
+        return True
+    if isinstance(leaf, jax.core.Tracer | jax.ShapeDtypeStruct) or jax_private.is_ref(leaf):
+        return False
+    if leaf.size > _MOST_ELEMENTS or not getattr(leaf, "is_fully_addressable", True):
+        return False
+    values = np.asarray(leaf)
+    return bool((values == values.flat[0]).all()) if values.size else True
+
+
+def _is_of_tuples(listing: Listing, leaf: int) -> bool:
+    """Whether a leaf is shared as items of tuples."""
+    slots = listing.slots_of(listing.leaves[leaf])
+    parents = (listing.records[listing.parents[slot]] for slot in slots)
+    return any(parent.kind in ("tuple", "namedtuple") for parent in parents)
+
+
+def parallel_copies(listing: Listing) -> frozenset[int]:
+    """Children of one node that hold the very same leaves, two or more: copies that start equal.
+
+    Such as in `{"params": m, "average": m}`.
+
+    Two children that are one module, in a module, are layers that are used twice.
+    """
+    found: set[int] = set()
+    for position, record in enumerate(listing.records):
+        if record.is_leaf or record.is_alias or record.kind in ("list", "deque"):
+            continue
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for child in listing.children(position):
+            below = tuple(listing.leaves_below(child))
+            if len(below) > 1 or record.kind in ("tuple", "namedtuple"):
+                groups.setdefault(below, []).append(child)
+        for group in groups.values():
+            if len(group) > 1 and not _is_layer(listing, position, group):
+                found.update(group)
+    return frozenset(found)
+
+
+def _is_layer(listing: Listing, position: int, group: Sequence[int]) -> bool:
+    targets = {listing.target(child) for child in group}
+    if len(targets) > 1:
+        return False
+    classes = [listing.records[p].type for p in (position, *targets)]
+    return all(isinstance(c, type) and _core.is_module(c, "") for c in classes)

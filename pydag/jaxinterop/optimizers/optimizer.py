@@ -1,353 +1,193 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optax's optimizers for DAGs: `optimizer` and `apply_updates`."""
+"""Optax's transformations for DAGs: `optimizer`."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
-from pydag._core import PyDagSpec
-from pydag.errors import SharingError
-from pydag.jaxinterop.foreign import jax_private, optax_private
-from pydag.jaxinterop.foreign.flax_private import as_values, is_state
-from pydag.jaxinterop.messages.plain_functions import plain_trace_advice
-from pydag.jaxinterop.notices.running import note_new
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.derivative import derivative
+from pydag.jaxinterop.content.leaves import is_differentiable, static_positions
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.state import state_leaves
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.shared_selection import warn_of_shared_selection
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.dag import rebuilt
-from pydag.jaxinterop.packed.derivatives import Structures, derivative
-from pydag.jaxinterop.static.differentiable import is_differentiable, is_ref
-from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.public.swapped import MISSING
-from pydag.typing import Dag as AnyDag
-from pydag.typing import Identity, Leaf, Where
+from pydag.jaxinterop.packed.dag import Dag as PackedDag
+from pydag.ops.select import select, where_there
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, Identity, Leaf, Where
 
-from .masks import fitted, refusing_masks
-from .matching import NoUpdate, check_state, leaves_or_none, matched_gradient
-from .optimizer_view import (
-    OptimizerView,
-    Parts,
-    dags_in,
-    keep_moments,
-    orderly,
-    tell_divided,
-    which_are_trained,
-    with_contents,
-)
-from .state import OptimizerState, Structure
-from .transformation import (
-    Optimizer,
-    check_model,
-    check_order,
-    check_transformation,
-    note_other_state,
-    note_swapped,
-)
-from .unfolded import shown_to_functions
-
-T = TypeVar("T")
+from .arguments import View
+from .errors import about_models, no_gradient, other_gradient, other_model
+from .nested import Trained, tree_of
+from .state import OptimizerState, with_own_arrays
 
 
 class _Optimizer:
-    """A transformation of optax's, for DAGs.
+    """A transformation of optax's for models.
 
     Args:
-        tx: The transformation as it was given; it is pickled as such.
+        given: The transformation as the user made it.
     """
 
-    def __init__(self, tx: Any, wrt: Where | None, options: Options) -> None:
+    def __init__(self, given: Any, wrt: Where | None, options: Options) -> None:
         import optax
 
-        self.given, self.wrt, self.options = tx, wrt, options
-        if hasattr(tx, "gradient_transformation"):  # `MultiSteps` is none, and makes one
-            tx = optax.GradientTransformationExtraArgs(tx.init, tx.update)
-        self.takes_extra = isinstance(tx, optax.GradientTransformationExtraArgs)
-        self.tx: Any = optax_private.WithTrees(fitted, refusing_masks)(tx)
-        self.told: set[PyDagSpec] = set()  # the structures that a warning was about
+        self._given, self._wrt, self._options = given, wrt, options
+        if not isinstance(given, optax.GradientTransformation):  # `MultiSteps`
+            given = optax.GradientTransformationExtraArgs(given.init, given.update)
+        self._tx = optax.with_extra_args_support(given)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Optimizer, (self.given, self.wrt, self.options)
+        return _Optimizer, (self._given, self._wrt, self._options)
 
-    def init(self, params: AnyDag) -> OptimizerState:
-        check_model(params)
-        if optax_private.is_placeholder(params):
-            return OptimizerState(self.tx.init(params), Structure(None))
-        given, slow = params, None
-        slow_leaves: list[Leaf] = []
-        if optax_private.is_lookahead(given):
-            params, slow = given.fast, given.slow
-        _, untraced, leaves, _ = Parts.of(as_values(params), self.options, "params")
-        chosen = self._chosen_variables(params, len(leaves))
-        active = chosen or which_are_trained(untraced, leaves, self.wrt, must_match=bool(leaves))
-        tell_divided(self.told, self.wrt, untraced, leaves)
-        if self.wrt is not None and leaves and not any(active):
+    def init(self, params: Dag) -> OptimizerState:
+        """The state for a model."""
+        if type(params).__module__.partition(".")[0] == "optax":
             raise TypeError(
-                "there is nothing to train: wrt selects no number or array of a type that has a "
-                "derivative"
+                f"the optimizer takes a model, got {type(params).__name__} of optax's\n  "
+                "optax.lookahead and its pairs of models don't work with models of pydag's. For "
+                "optax.tree_map_params, give it what you gave to pydag.jaxinterop.optimizer, and "
+                "state.inner, which is optax's own state."
             )
-        leaves = with_contents(leaves, active)
-        view = OptimizerView(untraced, active, leaves)
-        values: Any = view.dag(leaves)
-        if slow is not None:
-            slow_leaves = leaves_or_none(untraced, slow, "the slow model", "params.slow")
-            slow_leaves = with_contents(slow_leaves, active)
-            values = type(given)(fast=values, slow=view.dag(slow_leaves))
-        with shown_to_functions(untraced, leaves):
-            state = orderly(self.tx.init(values), [*leaves, *slow_leaves])
-        return OptimizerState(state, Structure(untraced, None if chosen is None else tuple(chosen)))
+        leaves, content = take_apart(tree_of(params, keeps_variables=True), self._options, "params")
+        everything = content.all_leaves(leaves)
+        picked = self._picked(content, leaves)
+        trained = Trained(self._options.flatten(tree_of(params))[1], picked)
+        values = _contents(trained.pick(everything))
+        with about_models():
+            inner = self._tx.init(trained.nested(values))
+        return OptimizerState(with_own_arrays(inner, values), trained)
 
-    def _chosen_variables(self, params: AnyDag, count: int) -> list[bool] | None:
-        """Which values are trained, where `wrt` selects by the classes of NNX's variables.
+    def _picked(self, content: Content, leaves: Sequence[Leaf]) -> tuple[int, ...]:
+        """The positions of the leaves that are trained.
 
         Args:
-            count: Of the values.
+            leaves: The traced ones.
         """
-        if self.wrt is None or as_values(params) is params:
-            return None
-        _, untraced, leaves, _ = Parts.of(params, self.options, "params")
-        chosen = which_are_trained(untraced, leaves, self.wrt)
-        return chosen if any(chosen) and len(chosen) == count else None
+        spec, positions, wrt = content.spec, content.traced_positions(), self._wrt
+        traced = dict(zip(positions, leaves, strict=True))
+        if wrt is None:
+            state = state_leaves(spec)
+            return tuple(i for i, x in traced.items() if is_differentiable(x) and i not in state)
+        able = {i: x for i, x in traced.items() if _can_be_trained(x)}
+        asked = [able.get(i) for i in range(spec.num_leaves)]
+        must_match = bool(leaves)
+        flags = select(
+            where_there(wrt), spec, asked, self._options.namespace, must_match=must_match
+        )
+        found = tuple(i for i in able if flags[i])
+        if leaves and not found:
+            raise TypeError(
+                "there is nothing to train: wrt= selects no array or number that has a derivative"
+            )
+        warn_of_shared_selection(wrt, found, spec, asked, "params")
+        return found
 
     def update(
-        self,
-        updates: AnyDag = MISSING,
-        state: Any = MISSING,
-        params: AnyDag | None = None,
-        **extra: Any,
-    ) -> tuple[AnyDag, OptimizerState]:
-        check_order(updates, state, params)
-        pair = params if optax_private.is_lookahead(params) else None
-        if pair is not None:
-            params = pair.fast
-        like, updates = updates if params is None else params, as_values(updates)
-        params = as_values(params)
-        given = Parts.of(updates, self.options, "updates")
-        shown = given if params is None else Parts.of(params, self.options, "params")
-        before = state.inner if type(state) is OptimizerState else state
-        structure = _structure_of(state)
-        untraced = structure.untraced or shown.untraced
-        values = None
+        self, updates: Dag, state: OptimizerState, params: Dag | None = None, **extra: Any
+    ) -> tuple[Dag, OptimizerState]:
+        """The updates of a model, given its gradient, and the next state."""
+        if not isinstance(state, OptimizerState):
+            raise TypeError(
+                "update(gradient, state, model) takes a state that init of a pydag.jaxinterop."
+                f"optimizer made, got {short_repr(state)}\n  Write state = opt.init(model). Where "
+                "it is a state of optax's for the same dicts: state.inner = ..."
+            )
+        trained, everything, values = state.trained, None, list[Leaf]()
         if params is not None:
-            try:
-                check_state(untraced, shown.untraced, "params")
-            except ValueError as error:
-                note_swapped(error, untraced, given.untraced)
-                raise
-            values = leaves_or_none(untraced, params, "the model", "params")
-        gradients = matched_gradient(untraced, updates)
-        model, has_gradient, values = self._divided(untraced, values, gradients, structure)
-        if self.takes_extra:
-            extra = {name: model.argument(name, value) for name, value in extra.items()}
-        else:
-            extra = {}
-        elsewhere = [*gradients, *(values or ())]
-        seen: Any = None if values is None else model.dag(values)
-        if pair is not None:
-            slow = leaves_or_none(untraced, pair.slow, "the slow model", "params.slow")
-            elsewhere += slow
-            seen = type(pair)(fast=seen, slow=model.dag(slow))
+            leaves, content = take_apart(tree_of(params), self._options, "params")
+            if content.spec != trained.spec:
+                raise other_model(trained.spec, content.spec)
+            everything = content.all_leaves(leaves)
+            values = _contents(trained.pick(everything))
         try:
-            with shown_to_functions(untraced, values):
-                found, after = self.tx.update(
-                    model.dag(gradients), model.without(before), seen, **extra
-                )
-        except (TypeError, ValueError, AttributeError) as error:
-            note_other_state(error, state, model.lacking(before))
-            raise
-
-        def changed(dag: Any) -> AnyDag:
-            leaves = dag._take_apart()[1]
-            elsewhere.extend(leaves)
-            changes = [x if has else None for x, has in zip(leaves, has_gradient, strict=True)]
-            if as_values(like) is not like:
-                return Parts.of(like, self.options, "params").build(changes)
-            return _shown(untraced, changes, shown, given.is_dag, params is not None)
-
-        both = optax_private.is_lookahead(found)
-        changes: Any = type(found)(*map(changed, found)) if both else changed(found)
-        after = orderly(keep_moments(before, after, has_gradient), elsewhere)
-        return changes, OptimizerState(after, Structure(untraced, structure.chosen))
-
-    def _divided(
-        self,
-        untraced: Untraced,
-        values: list[Leaf] | None,
-        gradients: list[Leaf],
-        structure: Structure,
-    ) -> tuple[OptimizerView, list[bool], list[Leaf] | None]:
-        """The view of what takes part, which leaves have a gradient, and the values.
-
-        A leaf without a gradient takes part with a gradient of zeros. Without the model there are
-        no zeros of the right form, and it doesn't take part. In the values, contents stand for the
-        refs that take part.
-        """
-        if structure.chosen is not None:
-            active = list(structure.chosen)
+            given = trained.match(updates, "updates")
+        except ValueError as error:
+            raise other_gradient(error) from None
+        gradients = trained.pick(given)
+        if any(gradient is None for gradient in gradients):
+            raise no_gradient(trained, gradients)
+        if everything is None:
+            positions, seen = static_positions(given, trained.spec, "updates"), None
+            content = Content(trained.spec, positions, tuple(given[i] for i in positions))
         else:
-            active = which_are_trained(untraced, gradients if values is None else values, self.wrt)
-        if values is not None:
-            values = with_contents(values, active)
-        has_gradient = [
-            on and gradient is not None and is_differentiable(gradient)
-            for on, gradient in zip(active, gradients, strict=True)
-        ]
-        if values is not None:
-            for i, (on, has) in enumerate(zip(active, has_gradient, strict=True)):
-                if on and not has:
-                    gradients[i] = jnp.zeros_like(values[i])
-        return OptimizerView(untraced, active, values), has_gradient, values
+            seen = trained.nested(values)
+            if extra:
+                view = View(trained, everything)
+                extra = {name: view.seen(value) for name, value in extra.items()}
+        with about_models():
+            found, inner = self._tx.update(trained.nested(gradients), state.inner, seen, **extra)
+        new = trained.values(found)
+        changes = derivative(content, dict(zip(trained.positions, new, strict=True)))
+        if isinstance(updates if params is None else params, PackedDag):
+            changes = PackedDag(changes, namespace=self._options.namespace)
+        inner = with_own_arrays(inner, [*gradients, *values, *new])
+        return changes, OptimizerState(inner, trained)
 
 
-def _structure_of(state: Any) -> Structure:
-    """The structure that a state is for; unknown where it knows none."""
-    if type(state) is OptimizerState and state.structure.untraced is not None:
-        return state.structure
-    dags = dags_in(state)
-    return Structure(dags[0]._take_apart()[0] if dags else None)
+def _can_be_trained(leaf: Leaf) -> bool:
+    if jax_private.is_ref(leaf):
+        return bool(jnp.issubdtype(leaf.dtype, np.inexact))
+    return is_differentiable(leaf)
 
 
-def _shown(
-    untraced: Untraced, changes: Sequence[Leaf], like: Parts, is_dag: bool, is_model: bool
-) -> AnyDag:
-    """The updates in the form of another DAG, which is structured alike."""
-    if like.untraced != untraced:
-        changes = leaves_or_none(
-            like.untraced, derivative(untraced, changes), "the updates", "updates"
-        )
-    is_added_by_optax = is_dag or is_state(like.tree)
-    if is_model and is_added_by_optax:
-        pairs = zip(changes, like.leaves, strict=True)
-        changes = [NoUpdate() if x is None and p is not None else x for x, p in pairs]
-    if is_dag:
-        return rebuilt(like.untraced, changes)
-    return derivative(like.untraced, changes, Structures.of(like.tree, like.untraced))
+def _contents(leaves: Sequence[Leaf]) -> list[Leaf]:
+    """The leaves, with the contents of refs."""
+    return [leaf[...] if jax_private.is_ref(leaf) else leaf for leaf in leaves]
 
 
 @with_wrapper_options
 def optimizer(
     tx: Any, wrt: Where | None = None, *, namespace: str = "", identity: Identity = "all"
-) -> Optimizer:
-    """An optax transformation whose `init` and `update` take and return DAGs.
+) -> Any:
+    """An optax transformation whose `init` and `update` take and return models, DAGs of all kinds.
 
     A shared array is one parameter: it has one moment, one decay, one share of a norm. What has no
-    derivative, such as integers, flags and random keys, and what `wrt` doesn't select has no
-    moment, and its update is None. An update with a gradient of a part, None elsewhere, leaves the
-    moments of the rest as they are.
+    derivative, such as integers and random keys, and what `wrt` doesn't select has no moment, and
+    its update is None.
 
-    Masks and labels in `tx` are trees like the model, prefixes of one, or functions. A function
-    gets the model itself, in which each place of a shared object has a copy of its own: functions
-    of JAX's and of pydag's see a shared leaf at each of its paths. A mask that a function makes
-    selects a leaf by any of its paths, and warns where they differ; any other two answers for one
-    leaf are a `SharingError`. Everything of optax's goes inside: what is put around the result sees
-    the model as plain JAX does.
-
-    Given Dags, `update` returns a Dag, which `optax.apply_updates` takes; so a `TrainState` can
-    hold them. The parameters of `optax.lookahead` are its `LookaheadParams` of two models.
+    optax sees a nested dict of the arrays that are trained, such as `{"layers": {0: {"weight":
+    ...}}}`: attribute names, keys and indices, each array once, at the first of its paths. Masks
+    and functions that make masks or labels get this dict. `mask` makes such a function of a tree
+    like the model, or of a selection.
 
     Args:
-        tx: Any transformation of optax's.
-        wrt: Which leaves are trained: a predicate, a class or several, a pattern of the path, a
-            prefix of booleans, or a list of such, as in `pydag.dag_mask`. Left out: all that can
-            be differentiated by, but for what NNX holds in Variables that are no `nnx.Param`.
+        tx: Any transformation of optax's that works on a dict of arrays.
+        wrt: Which leaves are trained, as in `pydag.dag_mask`. By default all that have a
+            derivative, but for what NNX holds in Variables that are no `nnx.Param`.
 
     Returns:
-        An `optax.GradientTransformationExtraArgs`. Its state has the attributes and items of that
-        of `tx`, with a Dag for each tree, and knows what the model shares.
+        An `optax.GradientTransformationExtraArgs`. Its state has the attributes and items of the
+        state of `tx`, and knows which arrays of the model it is for.
 
     Raises:
         ValueError: In `init`: no path matches a pattern of `wrt`. In `update`: the gradient or the
-            state is for another structure.
-        SharingError: In `update`: for one that is shared in another way.
-        TypeError: In `init`: `wrt` selects nothing that can be trained.
+            model is structured in another way, or the gradient is None where the optimizer trains.
+        SharingError: In `update`: the gradient or the model is shared in another way.
+        TypeError: In `init`: `wrt` selects nothing to train; or `tx` wants more than a dict.
 
     >>> import optax
     >>> w = jnp.ones(2)
     >>> model = {"encoder": w, "decoder": w, "steps": 3}
     >>> momentum = optimizer(optax.sgd(0.25, momentum=0.9))
     >>> state = momentum.init(model)
-    >>> len(jax.tree.leaves(state))
-    1
-    >>> gradient = {"encoder": 2 * w, "decoder": None, "steps": None}
-    >>> gradient["decoder"] = gradient["encoder"]
-    >>> updates, state = momentum.update(gradient, state, model)
-    >>> updates["encoder"] is updates["decoder"], updates["steps"]
-    (True, None)
-    >>> apply_updates(model, updates)["decoder"].tolist()
-    [0.5, 0.5]
+    >>> state[0].trace["decoder"].tolist(), len(jax.tree.leaves(state))
+    ([0.0, 0.0], 1)
     """
     try:
-        import optax  # who has an optimizer has optax
+        import optax
     except ImportError as error:
         raise ImportError(
             "optimizer needs optax, which is not installed: pip install optax"
         ) from error
-    check_transformation(tx)
+    if not (callable(getattr(tx, "init", None)) and callable(getattr(tx, "update", None))):
+        raise TypeError(
+            "optimizer takes a transformation of optax's, such as optax.adam(1e-3), got "
+            f"{short_repr(tx)}"
+        )
     made = _Optimizer(tx, wrt, Options(namespace, identity))
-    result: Optimizer = optax.GradientTransformationExtraArgs(made.init, made.update)
-    return result
-
-
-def _added(parameter: Leaf, update: Leaf) -> Leaf:
-    """The sum, of the dtype of the parameter, and weakly typed where that is."""
-    old = jnp.asarray(parameter)
-    new = jnp.asarray(parameter + update).astype(old.dtype)
-    if old.weak_type and not new.weak_type:
-        new = jax_private.convert_element_type(new, old.dtype, weak_type=True)
-    return new
-
-
-_UPDATES_ADVICE = (
-    "An optimizer of optax's alone, or plain jax.tree.map, unties updates. Make it "
-    "pydag.jaxinterop.optimizer(tx), or map with pydag.dag_map."
-)
-
-
-@with_wrapper_options
-def apply_updates(
-    params: T, updates: AnyDag, *, namespace: str = "", identity: Identity = "all"
-) -> T:
-    """A model with updates added to it; as `optax.apply_updates`, and what is shared stays shared.
-
-    The leaves keep their types. Where the update is None stands the very leaf of the model. A ref
-    that has an update gets a new content, and the new model holds the same ref.
-
-    Args:
-        params: The model, a DAG; or a `Dag` of it, which gives a Dag.
-        updates: What `update` of an `optimizer` gives; or any DAG of this structure. It may share
-            more, and must not share less.
-
-    Raises:
-        SharingError: There are two updates for one leaf.
-        ValueError: The updates are structured in another way.
-
-    >>> w, change = jnp.ones(2), jnp.full(2, -0.5)
-    >>> new = apply_updates({"a": w, "b": w, "n": 3}, {"a": change, "b": change, "n": None})
-    >>> new["a"] is new["b"], new["a"].tolist(), new["n"]
-    (True, [0.5, 0.5], 3)
-    """
-    if optax_private.is_lookahead(params):
-        pair: Any = params
-        pairs = zip(pair, updates, strict=True)
-        both = [apply_updates(p, u, namespace=namespace, identity=identity) for p, u in pairs]
-        made: T = type(pair)(*both)
-        return made
-    parts = Parts.of(params, Options(namespace, identity), "params")
-    try:
-        found = leaves_or_none(parts.untraced, updates, "the updates", "updates")
-    except SharingError as error:
-        advice = plain_trace_advice() or _UPDATES_ADVICE
-        raise SharingError(f"there are two updates for one leaf\n{error}\n  {advice}") from None
-    except ValueError as error:
-        error.add_note("Pass the model and its updates: apply_updates(model, updates).")
-        raise
-    leaves = list(parts.leaves)
-    contents: list[tuple[Any, Any]] = []
-    for i, (leaf, update) in enumerate(zip(parts.leaves, found, strict=True)):
-        if update is not None and is_ref(leaf):
-            contents.append((leaf, _added(leaf[...], update)))
-        elif update is not None:
-            leaves[i] = _added(leaf, update)
-    new: T = parts.build(leaves)
-    for ref, content in contents:
-        ref[...] = content
-    note_new(params, new)
-    return new
+    return optax.GradientTransformationExtraArgs(made.init, made.update)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DAGs on their way to JAX and back: leaves that it traces, and beside them all the rest."""
+"""The pytrees that JAX gets from pydag: leaves, and a content as auxiliary data."""

@@ -1,108 +1,111 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaves on their way through JAX, with what JAX doesn't trace beside them."""
+"""`Packed`: what a function returns to pydag through JAX.
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+A pytree of the core's, made and opened without Python code. Its leaves are arrays; its auxiliary
+data says what else the result is made of: the structure, static leaves, and *origins*, objects of
+the caller's that come back. So a ref that came in and goes out is the caller's own.
 
+An origin is a number: of a leaf of the arguments of the call.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
 from jax import tree_util
 
-from pydag.jaxinterop.refs.access import new_ref
-from pydag.jaxinterop.refs.results import ARRAY, Sources, with_refs
-from pydag.jaxinterop.refs.table import NO_REFS, RefTable
-from pydag.jaxinterop.static.paths import paths_of
-from pydag.jaxinterop.static.untraced import Untraced
-from pydag.jaxinterop.structure.groups import in_order
-from pydag.typing import Dag as AnyDag
-from pydag.typing import Leaf
+import pydag._core as _core
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.leaves import is_number
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import path_texts
+from pydag.jaxinterop.foreign import jax_private
+from pydag.typing import Dag, Leaf
 
-T = TypeVar("T")
+Packed = _core.Result
 
+Origins = Mapping[int, int]
+"""For each ref of the arguments of a call, by its id, which of all their leaves it is."""
 
-class UntracedResult(NamedTuple):
-    """What JAX doesn't trace of a result.
-
-    Args:
-        untraced: The untraced part of the result.
-        sources: Where its traced leaves come from, where refs are among them.
-        groups: In which group each of them is; None where the leaves are all together.
-    """
-
-    untraced: Untraced
-    sources: Sources | None = None
-    groups: tuple[int, ...] | None = None
-
-    def names(self, group: int | None) -> list[str]:
-        """The paths of the leaves in a group."""
-        paths = self._of_leaves(paths_of(self.untraced))
-        if group is None:
-            return paths
-        return [path for path, own in zip(paths, self.order(), strict=True) if own == group]
-
-    def order(self) -> list[int]:
-        """The group of each leaf."""
-        return self._of_leaves(self.groups or ())
-
-    def _of_leaves(self, items: Sequence[T]) -> list[T]:
-        """Of items for all traced leaves those for leaves that JAX returns."""
-        sources = self.sources or [ARRAY] * len(items)
-        return [item for item, source in zip(items, sources, strict=True) if source < 0]
+_ARRAY, _NEW_REF = -1, -2  # in the place of an origin
 
 
-class Packed:
-    """A pytree of leaves, or of groups of them, and something that JAX compares and hashes.
+def pack(
+    tree: Dag,
+    options: Options,
+    origins: Origins,
+    *,
+    makes_refs: bool = False,
+    by_tuples: bool = False,
+) -> Any:
+    """The result of a function, for JAX.
 
     Args:
-        leaves: What JAX traces; where there is no content, a shell with the content, and groups.
-        content: The names of the leaves, or what gives them; anything where there are no leaves.
-        group: Which of several groups this is.
+        origins: The refs that the function was given.
+        makes_refs: Whether a ref that the function made comes out as a fresh one.
+        by_tuples: Whether an array to which tuples alone lead is one of its own at each place.
     """
-
-    __slots__ = ("content", "group", "leaves")
-
-    def __init__(self, leaves: Iterable[Any], content: Any = None, group: int | None = None):
-        self.leaves, self.content, self.group = tuple(leaves), content, group
-
-    def names(self) -> Sequence[str]:
-        """What JAX calls the leaves: their paths, without what it would write before these."""
-        if self.content is None or not self.leaves:
-            return [""] * len(self.leaves)
-        found: Sequence[str] = (
-            self.content if type(self.content) is tuple else self.content.names(self.group)
-        )
-        return found
-
-    @property
-    def tree(self) -> AnyDag:
-        """The result, put together."""
-        return self.fill(())
-
-    def fill(
-        self,
-        given: Sequence[Leaf],
-        make: Callable[[Any], Any] = new_ref,
-        table: RefTable = NO_REFS,
-    ) -> AnyDag:
-        """The result for a caller with these leaves, put together.
-
-        Args:
-            make: Makes a ref of a content.
-            table: The refs for which there are numbers.
-        """
-        content, leaves = self.content, self.leaves
-        if content is None:
-            shell, *parts = leaves
-            content = shell.content
-            leaves = tuple(in_order((part.leaves for part in parts), content.order()))
-        untraced = table.shown(content.untraced)
-        return untraced.build(with_refs(leaves, content.sources, given, make))
+    if not by_tuples and _is_plain(tree):
+        return tree
+    leaves, content = take_apart(tree, options, "result", is_result=True, by_tuples=by_tuples)
+    found, sources = without_refs(leaves, origins, makes_refs)
+    return packed_of(content, found, sources)
 
 
-tree_util.register_pytree_with_keys(
-    Packed,
-    lambda packed: (
-        tuple(zip(packed.names(), packed.leaves, strict=True)),
-        (packed.content, packed.group),
-    ),
-    lambda aux, leaves: Packed(leaves, *aux),
-    lambda packed: (packed.leaves, (packed.content, packed.group)),
-)
+def packed_of(content: Content, leaves: Sequence[Leaf], sources: tuple[int, ...] | None) -> Packed:
+    """A result, given its parts; `sources` is None where no refs are among the leaves."""
+    if sources is None and not content.positions:
+        return _core.make_result(content.spec, leaves)
+    statics = content if content.positions else None
+    return _core.make_result((content.spec, sources, statics), leaves)
+
+
+def _is_plain(tree: Dag) -> bool:
+    """Whether JAX returns it as it is: a number, an array, or a tuple or list of arrays."""
+    parts = tree if type(tree) in (tuple, list) else (tree,)
+    if parts is not tree and is_number(tree):
+        return True
+    if not all(isinstance(x, jax.Array) and not jax_private.is_ref(x) for x in parts):
+        return False
+    return len(set(map(id, parts))) == len(parts)
+
+
+def without_refs(
+    leaves: Sequence[Leaf], origins: Origins, makes_refs: bool
+) -> tuple[Sequence[Leaf], tuple[int, ...] | None]:
+    """The leaves of a result without the refs of the caller's, and the origin of each leaf."""
+    if not any(map(jax_private.is_ref, leaves)):
+        return leaves, None
+    found, sources = [], []
+    for leaf in leaves:
+        source = origins.get(id(leaf), _ARRAY)
+        if source == _ARRAY:
+            if makes_refs and jax_private.is_ref(leaf) and jax_private.is_of_this_trace(leaf):
+                source, leaf = _NEW_REF, leaf[...]
+            found.append(leaf)
+        sources.append(source)
+    return found, tuple(sources)
+
+
+def unpack(packed: Any, leaves: Sequence[Leaf]) -> Dag:
+    """The result for the caller.
+
+    Args:
+        leaves: All leaves of the arguments.
+    """
+    if _core.holds_refs(packed):
+        return _core.fill_result(packed, leaves, jax.new_ref)
+    return _core.build_result(packed)
+
+
+def _with_keys(packed: Packed) -> Any:
+    leaves, structure = _core.open_result(packed)
+    spec, sources, content = structure if type(structure) is tuple else (structure, None, None)
+    paths = path_texts(spec, "") if content is None else content.paths("")
+    if sources is not None:
+        paths = [path for path, source in zip(paths, sources, strict=True) if source < 0]
+    return list(zip(paths, leaves, strict=True)), structure
+
+
+if Packed not in jax_private.registry:
+    tree_util.register_pytree_with_keys(Packed, _with_keys, _core.make_result, _core.open_result)

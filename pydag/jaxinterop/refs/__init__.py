@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's refs: mutable arrays, which have identity."""
+"""Contents of refs: a compiled function takes and returns them in the place of the refs."""

@@ -10,19 +10,20 @@ import optree
 from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.foreign.flax_private import holds_values
-from pydag.jaxinterop.static.paths import opens_with_names
+from pydag.jaxinterop.content.state import variable_classes
+from pydag.jaxinterop.foreign import equinox_private, flax_private, jax_private
+from pydag.jaxinterop.packed.dag import Dag, open_with_names
 from pydag.registry import lookup
-from pydag.registry.class_table import bases_of, names_in
+from pydag.registry.class_table import bases_of, inherits, names_in
 from pydag.registry.fields import cached_names
 from pydag.registry.weak_table import WeakTable
+from pydag.sharing.update import writer_finders
 
-from .known_fields import LookAgain, is_module, known_fields
+from .known_fields import builder, builder_of_optree, known_fields
 from .stand_ins import Trial
 
-# How JAX sees the instances of a class whose entry in its registry asks pydag.
 asked_pydag: WeakTable[Any] = WeakTable()
+"""How JAX sees the instances of a class whose entry in its registry asks pydag."""
 
 # How the entries of a class are written in a path, by the type of the entry: ".{}" or "[{!r}]".
 _styles: WeakTable[dict[type, str]] = WeakTable()
@@ -91,10 +92,9 @@ class _Opener:
         if fields is not None:
             self.styles[str] = ".{}"
             self.entry_type = JaxField
-        own = opens_with_names.get(cls, None)
-        if own is not None:
-            self.flatten, self.names, self.entry_type = own, None, JaxField
-            self.styles.update({str: ".{}", int: "[{!r}]"})
+        if cls is Dag:
+            self.flatten, self.names, self.entry_type = open_with_names, None, JaxField
+            self.styles[str] = ".{}"
         self.trial = trial
 
     def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
@@ -182,11 +182,12 @@ def _look_up(cls: type) -> "lookup.Foreign | None":
 
 def _registration(cls: type, entry: Any) -> object:
     fields, resolve, look_again = known_fields(cls, entry), None, None
+    build = builder(cls, entry)
     if fields is not None:
         names = fields.data + fields.meta
         answer = fields.data, (), fields.meta, tuple(n for n in cached_names(cls) if n not in names)
         resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
-        look_again = LookAgain(cls, entry, fields)
+        look_again = lambda: known_fields(cls, entry) == fields  # noqa: E731 (likewise)
     trial = Trial(cls, entry)
     opener = _Opener(cls, entry, trial)
     if fields is not None:
@@ -194,13 +195,13 @@ def _registration(cls: type, entry: Any) -> object:
     opener.registration = _core.foreign_registration(
         cls,
         opener,
-        entry.from_iter if trial.how is None else trial.build,
+        build if trial.how is None else trial.build,
         opener.entry_type,
         resolve,
         look_again,
         fields is not None and fields.is_strict,
-        is_module(cls),
-        holds_values(cls),
+        equinox_private.is_equinox_module(cls),
+        _is_variable(cls),
     )
     trial.registration = opener.registration
     if trial.how is None:
@@ -209,10 +210,22 @@ def _registration(cls: type, entry: Any) -> object:
     return opener.registration
 
 
+def _is_variable(cls: type) -> bool:
+    """Whether arrays have no identity below an instance, which has it; notes which are trained."""
+    classes = flax_private.variable_classes()
+    if classes is None or not inherits(cls, classes[0]):
+        return False
+    if classes not in variable_classes:
+        variable_classes.append(classes)
+    return True
+
+
 def _known_to_jax_alone() -> list[type]:
     """The classes of JAX's registry, but for those that pydag knows, or knew."""
     return [cls for cls in list(jax_private.registry) if asked_pydag.get(cls, None) is None]
 
 
+lookup.builders.append(builder_of_optree)
+writer_finders.append(flax_private.writer_of)
 lookup.add_fallback(_look_up, jax_private.registry, _known_to_jax_alone)
 lookup.set_value_base(jax.core.AbstractValue)  # JAX may keep one for all that are equal

@@ -6,12 +6,13 @@ of chex dataclasses. It is not so where the class has code of its own that would
 """
 
 import dataclasses
+import functools
 import sys
 import types
-from operator import is_
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pydag.jaxinterop.foreign import chex_private, equinox_private, jax_private
+from pydag.jaxinterop.foreign import equinox_private, jax_private
 from pydag.registry.class_table import bases_of, inherits, names_in
 
 Names = tuple[str, ...]
@@ -26,78 +27,133 @@ class KnownFields(NamedTuple):
     is_strict: bool
 
 
-def is_module(cls: type) -> bool:
-    """Whether a class is one of equinox's modules."""
-    module = getattr(sys.modules.get("equinox"), "Module", None)
-    return isinstance(module, type) and inherits(cls, module)
-
-
 def known_fields(cls: type, entry: Any) -> KnownFields | None:
     """The fields of a class; None where its functions have to run.
 
     Args:
         entry: What JAX has registered for the class.
     """
-    if not isinstance(names_in(cls).get("__dataclass_fields__"), dict):
-        return None
-    found = _of_equinox(cls) or _of_chex(cls, entry) or _of_jax(cls, entry)
-    if found is None or any(_is_taken(cls, n, found.is_strict) for n in found.data + found.meta):
-        return None
-    return found
+    found = _of_equinox(cls) if _is_dataclass(cls) else None
+    if found is None:
+        found = fields_of(cls, entry)
+        if found is None or not _has_no_code(cls, found):
+            return None
+    is_taken = any(_is_taken(cls, name, found.is_strict) for name in found.data + found.meta)
+    return None if is_taken else found
 
 
-# What the answer of `known_fields` depends on, beside the fields' own names.
-_DECIDING = (
-    "__init__", "__new__", "__post_init__", "__setattr__", "__getattribute__", "__getattr__",
-    "__dataclass_fields__", "__dataclass_params__",
-)  # fmt: skip
+def fields_of(cls: type, entry: Any) -> KnownFields | None:
+    """The fields of a class by which its library opens it, whatever runs when one is built."""
+    return _of_library(cls, entry) if _is_dataclass(cls) else None
 
 
-class LookAgain:
-    """Says whether a class, which was changed, still has the fields that were known."""
+def _is_dataclass(cls: type) -> bool:
+    return isinstance(names_in(cls).get("__dataclass_fields__"), dict)
 
-    def __init__(self, cls: type, entry: Any, fields: KnownFields) -> None:
-        self._cls, self._entry, self._fields = cls, entry, fields
-        self._last = self._deciding(), True
 
-    def __call__(self) -> bool:
-        now = self._deciding()
-        before, is_same = self._last
-        if len(now) != len(before) or not all(map(is_, now, before)):
-            is_same = known_fields(self._cls, self._entry) == self._fields
-            self._last = now, is_same
-        return is_same
+Builder = Callable[[Any, Any], Any]
+"""Builds an instance, given what there is beside children, and the children."""
 
-    def _deciding(self) -> list[Any]:
-        names = (*_DECIDING, *self._fields.data, *self._fields.meta)
-        bases, metaclasses = bases_of(self._cls), bases_of(type(self._cls))
-        found = [names_in(base).get(name) for base in bases for name in names]
-        calls = [names_in(meta).get("__call__") for meta in metaclasses]
-        return [*bases, *found, *metaclasses, *calls]
+
+def builder(cls: type, entry: Any) -> Builder:
+    """How instances of a class of JAX's registry are built."""
+    fields = fields_of(cls, entry)
+    if fields is None:
+        return entry.from_iter  # type: ignore[no-any-return]  # an untyped registry
+    has_meta = bool(fields.meta)
+    return _lenient(
+        cls,
+        entry.from_iter,
+        lambda meta, children: dict(
+            zip(fields.data + fields.meta, (*children, *(meta if has_meta else ())), strict=True)
+        ),
+    )
+
+
+def builder_of_optree(cls: type, library: Builder) -> Builder:
+    """How instances of a class of optree's registry are built: its dataclasses, those of attrs."""
+    module = getattr(library, "__module__", None)
+    if module not in ("optree.dataclasses", "optree.integrations.attrs"):
+        return library
+    is_attrs = module.endswith("attrs")
+    fields: Any = vars(cls)["__attrs_attrs__"] if is_attrs else dataclasses.fields(cls)
+    data = [f.name for f in fields if f.metadata.get("pytree_node", True)]
+    names = {getattr(f, "alias", f.name): f.name for f in fields}
+    return _lenient(
+        cls,
+        library,
+        lambda meta, children: {
+            **dict(zip(data, children, strict=True)),
+            **{names[alias]: value for alias, value in meta},
+        },
+    )
+
+
+def _lenient(
+    cls: type, library: Builder, attributes: Callable[[Any, Any], dict[str, Any]]
+) -> Builder:
+    """The library's function; but a gradient is made past a constructor that refuses its None."""
+
+    def build(aux_data: Any, children: Any) -> Any:
+        try:
+            return library(aux_data, children)
+        except Exception:
+            if not any(child is None for child in children):
+                raise
+        instance: Any = object.__new__(cls)
+        for name, value in attributes(aux_data, children).items():
+            object.__setattr__(instance, name, value)
+        return instance
+
+    return build
 
 
 def _of_equinox(cls: type) -> KnownFields | None:
-    if not is_module(cls) or not equinox_private.equinox_opens_by_fields():
+    if not (equinox_private.is_equinox_module(cls) and equinox_private.equinox_opens_by_fields()):
         return None
     fields = dataclasses.fields(cls)
     meta = tuple(f.name for f in fields if f.metadata.get("static", False))
     return KnownFields(tuple(f.name for f in fields if f.name not in meta), meta, True)
 
 
-def _of_chex(cls: type, entry: Any) -> KnownFields | None:
-    if not chex_private.is_opened_by_chex(entry) or _has_own(cls, "__new__", "__post_init__"):
-        return None
-    return KnownFields(tuple(sorted(f.name for f in dataclasses.fields(cls))), (), True)
-
-
-def _of_jax(cls: type, entry: Any) -> KnownFields | None:
+def _of_library(cls: type, entry: Any) -> KnownFields | None:
+    """The fields of a dataclass of chex's or of JAX's registry; a constructor may have to run."""
+    if _is_of_chex(entry):
+        return KnownFields(tuple(sorted(f.name for f in dataclasses.fields(cls))), (), True)
     names = jax_private.dataclass_fields(entry)
-    if names is None or not _reads_as_usual(cls):
+    if names is None or {*names[0], *names[1]} != {f.name for f in dataclasses.fields(cls)}:
         return None
-    data, meta = names
-    if {*data, *meta} != {f.name for f in dataclasses.fields(cls)} or not _only_sets_fields(cls):
-        return None
-    return KnownFields(data, meta, False)
+    return KnownFields(*names, False)
+
+
+def _has_no_code(cls: type, fields: KnownFields) -> bool:
+    """Whether nothing of the class's has to run when an instance is opened or built."""
+    if fields.is_strict:
+        return not _has_own(cls, "__new__", "__post_init__")
+    return not _has_own(cls, "__getattribute__", "__getattr__") and _only_sets_fields(cls)
+
+
+@functools.cache
+def _functions_of_chex() -> tuple[Any, ...]:
+    class Known:
+        b: Any
+        a: Any
+
+    chex: Any = sys.modules["chex"]
+    entry = jax_private.registry[chex.dataclass(Known)]
+    return entry.to_iter.__code__, entry.from_iter.func.__code__
+
+
+def _is_of_chex(entry: Any) -> bool:
+    """Whether a class is opened as chex opens its dataclasses, found by trying it out."""
+    build = getattr(entry.from_iter, "func", None)
+    functions = tuple(getattr(f, "__code__", None) for f in (entry.to_iter, build))
+    if "chex" not in sys.modules or None in functions:
+        return False
+    try:
+        return functions == _functions_of_chex()
+    except Exception:  # another release, or one that isn't whole yet
+        return False
 
 
 def _is_taken(cls: type, name: str, slots_too: bool) -> bool:
@@ -121,10 +177,6 @@ def _has_own(cls: type, *names: str) -> bool:
     """Whether a class, or one that it inherits from, defines one of these otherwise than object."""
     own = [names_in(base) for base in bases_of(cls) if base is not object]
     return any(name in defined for defined in own for name in names)
-
-
-def _reads_as_usual(cls: type) -> bool:
-    return not _has_own(cls, "__getattribute__", "__getattr__")
 
 
 def _only_sets_fields(cls: type) -> bool:

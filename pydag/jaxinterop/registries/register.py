@@ -4,14 +4,17 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
+import jax
+import numpy as np
 from jax import tree_util
 
 import pydag._core as _core
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.derivative import hides_configuration
+from pydag.jaxinterop.content.numbers import with_arrays
+from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.derivatives import opens_as_pydag
-from pydag.jaxinterop.packed.seen import see, seen, seen_in_derivative
-from pydag.jaxinterop.static.paths import leaf_keys_of
-from pydag.jaxinterop.static.untraced import Options, Untraced, take_apart
+from pydag.jaxinterop.packed.leaf_key import leaf_keys
 from pydag.registry.fields import module_listeners
 from pydag.typing import Identity, Leaf, Where
 
@@ -27,8 +30,7 @@ def register(
     """Make JAX see the instances of a class as it sees a `Dag` of them. Also a decorator.
 
     The leaves of an instance are then its distinct leaves, whatever function of plain JAX it is
-    given to. One that JAX made has the structure of the one it was made from, whatever its leaves
-    are, until it is changed.
+    given to.
 
     Args:
         cls: A class that is registered with pydag, and not with JAX.
@@ -45,12 +47,11 @@ def register(
     >>> jax.tree.map(lambda x: x + 1, Pair(jnp.zeros(()))).b
     Array(1., dtype=float32)
     """
-    how = _How(Options.of(namespace, identity, static), False)
-    known = asked_pydag.get(cls, None)
+    options, known = Options(namespace, identity, static), asked_pydag.get(cls, None)
     if known is not None and known.is_by_itself:
-        known.options, known.is_by_itself = how.options, False
+        known.options, known.is_by_itself = options, False
     else:
-        _tell_jax(cls, how)
+        _tell_jax(cls, _How(options, False))
     return cls
 
 
@@ -62,30 +63,34 @@ class _How:
 
 
 def _tell_jax(cls: type, how: _How) -> None:
-    def flatten(node: Any) -> tuple[Sequence[Leaf], Untraced]:
-        if (known := seen_in_derivative(node) or seen(node)) is not None:
-            return known.leaves, known.untraced
-        untraced, leaves = take_apart(node, how.options, cls.__name__)
-        if untraced.spec.is_leaf():
+    name = cls.__name__
+
+    def flatten(node: Any) -> tuple[Sequence[Leaf], Content]:
+        leaves, content = take_apart(node, how.options, name)
+        if content.spec.is_leaf():
             raise TypeError(
-                f"{cls!r} is registered with pydag.jaxinterop but is no node of pydag's; register "
-                "it there first, such as with pydag.register_fields"
+                f"{type(node)!r} is registered with pydag.jaxinterop but is no node of pydag's; "
+                "register it there first, such as with pydag.register_fields"
             )
-        return leaves, untraced
+        return leaves, content
 
-    def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Leaf]], Untraced]:
-        leaves, untraced = flatten(node)
-        return list(zip(leaf_keys_of(untraced), leaves, strict=True)), untraced
+    def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Leaf]], Content]:
+        leaves, content = flatten(node)
+        return list(zip(leaf_keys(content), leaves, strict=True)), content
 
-    def unflatten(untraced: Untraced, leaves: Iterable[Leaf]) -> Any:
-        leaves = tuple(leaves)
-        node = untraced.build(leaves)
-        see(node, untraced, leaves)
-        return node
+    def unflatten(content: Content, leaves: Iterable[Leaf]) -> Any:
+        found = [_description() if type(x) is object else x for x in leaves]
+        return content.build(with_arrays(content, found))
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     asked_pydag.set(cls, how)
-    opens_as_pydag(cls, lambda: how.options)
+    hides_configuration.set(cls, True)
+
+
+def _description() -> Any:
+    """What stands for a bare `object()`: JAX puts one at all leaves of a tree to count them."""
+    make: Any = jax.ShapeDtypeStruct
+    return make((), np.bool_)
 
 
 def _tell_jax_of_module(cls: type) -> None:

@@ -47,7 +47,6 @@ class Trial:
             return None
         if (known := _core.open_by_stand_in(self.registration, node)) is not None:
             return known  # who asks isn't the core
-        self.how = self._ask()  # the class may have been changed
         found = self._found_by_core(node, opened) if self._prepare(node, opened) else None
         if found is None:
             self.failures += 1

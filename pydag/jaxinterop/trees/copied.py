@@ -5,11 +5,12 @@ from typing import TypeVar
 
 import jax
 
-from pydag.jaxinterop.static.leaves import copy_of_array, is_number
-from pydag.sharing.refs import copy_of_leaf, is_ref
+from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.content.leaves import is_number
+from pydag.jaxinterop.content.separate import copied
+from pydag.jaxinterop.foreign.jax_private import is_ref
+from pydag.sharing.refs import copy_of_leaf
 from pydag.typing import Leaf
-
-from .opened import opened, tree_of
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ def copy(tree: T) -> T:
         tree: The DAG.
 
     Raises:
-        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
+        TypeError: A leaf is an object of a class that is not registered.
         CycleError: An object contains itself.
 
     >>> w = jnp.ones(2)
@@ -37,12 +38,12 @@ def copy(tree: T) -> T:
     >>> target["encoder"] is target["decoder"], target["encoder"] is w, target["name"]
     (True, False, 'net')
     """
-    untraced, found = opened(tree)
-    copied: T = tree_of(untraced, [_copied(leaf) for leaf in found])
-    return copied
+    leaves, content = take_apart(tree)
+    new: T = content.build(map(_copy_of, leaves))
+    return new
 
 
-def _copied(leaf: Leaf) -> Leaf:
-    if is_ref(leaf) or not isinstance(leaf, jax.Array):
-        return leaf if is_number(leaf) or leaf is None else copy_of_leaf(leaf)
-    return copy_of_array(leaf)
+def _copy_of(leaf: Leaf) -> Leaf:
+    if isinstance(leaf, jax.Array) and not is_ref(leaf):
+        return copied(leaf)
+    return leaf if is_number(leaf) else copy_of_leaf(leaf)

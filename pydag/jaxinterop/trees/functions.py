@@ -6,11 +6,12 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.numbers import with_arrays
 from pydag.ops.broadcast import broadcast_prefix
 from pydag.public.swapped import check_function
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
-from .opened import data_of, mapped, opened, tree_of
 from .paths import KeyPath, TakesPath, by_path, key_path
 from .rests import leaves_of_rest
 from .structure import Structure
@@ -29,15 +30,15 @@ def flatten(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[list[Leaf], Struc
 
     Raises:
         CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
+        TypeError: A leaf is an object of a class that is not registered.
 
     >>> w = jnp.ones(2)
     >>> found, treedef = flatten({"encoder": w, "decoder": w, "name": "net"})
     >>> len(found), treedef.num_leaves
     (1, 1)
     """
-    untraced, found = opened(tree, is_leaf)
-    return list(found), Structure(untraced)
+    found, content = take_apart(tree, is_leaf=is_leaf)
+    return found, Structure(content)
 
 
 def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
@@ -49,13 +50,13 @@ def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
 
     Raises:
         CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
+        TypeError: A leaf is an object of a class that is not registered.
 
     >>> w = jnp.ones(2)
     >>> sum(x.size for x in leaves({"encoder": w, "decoder": w, "name": "net"}))
     2
     """
-    return list(data_of(tree, is_leaf))
+    return take_apart(tree, is_leaf=is_leaf)[0]
 
 
 def structure(tree: Dag, is_leaf: IsLeaf | None = None) -> Structure:
@@ -70,13 +71,13 @@ def structure(tree: Dag, is_leaf: IsLeaf | None = None) -> Structure:
 
     Raises:
         CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
+        TypeError: A leaf is an object of a class that is not registered.
 
     >>> w = jnp.ones(2)
     >>> structure([w, w]) == structure([w, jnp.ones(2)])
     False
     """
-    return Structure(opened(tree, is_leaf)[0])
+    return Structure(take_apart(tree, is_leaf=is_leaf)[1])
 
 
 def unflatten(treedef: Structure, leaves: Iterable[Leaf]) -> Dag:
@@ -106,8 +107,8 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
 
     Configuration, text and functions are never given to `f`, and stay. Where a further tree has
     None, `f` isn't called, and the leaf stays: so a model and its gradient are mapped together.
-    A number that `f` returns in the place of an array of a module is data of the result, which
-    `leaves`, `all` and `reduce` see, until somebody changes the module.
+    A number that `f` returns in the place of an array of a module, where numbers are configuration,
+    becomes an array of no dimension: so a mask or a size is data of the result.
 
     Args:
         f: Gets the leaf, and what each further tree has at its place.
@@ -119,8 +120,7 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
     Raises:
         ValueError: A further tree is structured in another way.
         SharingError: A further tree gives one object two answers.
-        TypeError: `f` returned a number in the place of an array of a module of which nothing can
-            be remembered; or a leaf is an unregistered object that holds arrays.
+        TypeError: A leaf is an object of a class that is not registered.
         CycleError: An object contains itself.
 
     >>> w = jnp.ones(2)
@@ -129,18 +129,20 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
     (True, 'net')
     """
     check_function("map", f, tree)
-    if is_leaf is None and not rest:
-        return mapped(f, tree)
-    untraced, found = opened(tree, is_leaf)
-    rows = _rows(untraced, found, rest)
-    return tree_of(untraced, [leaf if stays else f(leaf, *row) for leaf, row, stays in rows])
+    found, content = take_apart(tree, is_leaf=is_leaf)
+    if rest:
+        rows = _rows(content, found, rest)
+        new = [leaf if stays else f(leaf, *row) for leaf, row, stays in rows]
+    else:
+        new = [f(leaf) for leaf in found]
+    return content.build(with_arrays(content, new))
 
 
 def _rows(
-    untraced: Any, found: Iterable[Leaf], rest: tuple[Dag, ...]
+    content: Content, found: Iterable[Leaf], rest: tuple[Dag, ...]
 ) -> "list[tuple[Leaf, tuple[Any, ...], bool]]":
     """For each leaf what the further trees have there, and whether one of them has nothing."""
-    columns = [leaves_of_rest(untraced, tree, f"rest[{i}]") for i, tree in enumerate(rest)]
+    columns = [leaves_of_rest(content, tree, f"rest[{i}]") for i, tree in enumerate(rest)]
     rows = zip(*columns, strict=True) if columns else (() for _ in found)
     return [
         (leaf, row, leaf is not None and builtins.any(x is None for x in row))
@@ -169,17 +171,17 @@ def flatten_with_path(
 
     Raises:
         CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
+        TypeError: A leaf is an object of a class that is not registered.
 
     >>> w = jnp.ones(2)
     >>> pairs, _ = flatten_with_path({"layers": [w, w]})
     >>> [jax.tree_util.keystr(path) for path, _ in pairs]
     ["['layers'][0]"]
     """
-    untraced, found = opened(tree, _asks(tree, is_leaf, is_leaf_takes_path))
-    accessors = untraced.spec.accessors()
-    paths = [key_path(accessors[i]) for i in untraced.traced_positions()]
-    return list(zip(paths, found, strict=True)), Structure(untraced)
+    found, content = take_apart(tree, is_leaf=_asks(tree, is_leaf, is_leaf_takes_path))
+    accessors = content.traced_among(content.spec.accessors())
+    paths = [key_path(accessor) for accessor in accessors]
+    return list(zip(paths, found, strict=True)), Structure(content)
 
 
 def leaves_with_path(
@@ -196,7 +198,7 @@ def leaves_with_path(
 
     Raises:
         CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered, and holds arrays.
+        TypeError: A leaf is an object of a class that is not registered.
 
     >>> [(path, leaf)] = leaves_with_path({"a": 3.0})
     >>> path, leaf
@@ -249,7 +251,7 @@ def map_with_path(
     """
     check_function("map_with_path", f, tree)
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    rows = _rows(treedef._untraced, [leaf for _, leaf in pairs], rest)
+    rows = _rows(treedef._content, [leaf for _, leaf in pairs], rest)
     return treedef.unflatten(
         leaf if stays else f(path, leaf, *row)
         for (path, _), (leaf, row, stays) in zip(pairs, rows, strict=True)
@@ -279,7 +281,7 @@ def reduce(
     """
     check_function("reduce", function, tree)
     start = () if initializer is _NOTHING else (initializer,)
-    return functools.reduce(function, data_of(tree, is_leaf), *start)
+    return functools.reduce(function, leaves(tree, is_leaf), *start)
 
 
 def all(tree: Dag, *, is_leaf: IsLeaf | None = None) -> bool:
@@ -295,7 +297,7 @@ def all(tree: Dag, *, is_leaf: IsLeaf | None = None) -> bool:
     >>> all(map(lambda x: bool((x > 0).all()), {"a": jnp.ones(2)}))
     True
     """
-    return builtins.all(data_of(tree, is_leaf))
+    return builtins.all(leaves(tree, is_leaf))
 
 
 def transpose(
@@ -344,6 +346,6 @@ def broadcast(prefix_tree: Dag, full_tree: Dag, is_leaf: IsLeaf | None = None) -
     >>> broadcast({"a": 1.0, "b": 2.0}, {"a": [w, w], "b": jnp.ones(3)})
     {'a': [1.0, 1.0], 'b': 2.0}
     """
-    untraced, _ = opened(full_tree, is_leaf)
-    said = broadcast_prefix(prefix_tree, full_tree, is_leaf)
-    return tree_of(untraced, [said[i] for i in untraced.traced_positions()])
+    _, content = take_apart(full_tree, is_leaf=is_leaf)
+    said = content.traced_among(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+    return content.build(with_arrays(content, said))

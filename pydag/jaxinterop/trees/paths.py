@@ -10,8 +10,6 @@ from jax import tree_util
 import pydag._core as _core
 from pydag.typing import Dag, IsLeaf
 
-from .opened import OPTIONS
-
 KeyPath = tuple[Any, ...]
 
 _FLAT = "[<flat index "
@@ -46,14 +44,14 @@ def by_path(tree: Dag, is_leaf: TakesPath) -> IsLeaf:
     pending: list[tuple[Any, KeyPath]] = [(tree, ())]
     while pending:
         node, path = pending.pop()
-        has_children = node is not None and not _core.is_leaf(node, namespace=OPTIONS.namespace)
+        has_children = node is not None and not _core.is_leaf(node)
         if has_children and id(node) in asked:
             continue
         asked[id(node)] = node
         if is_leaf(path, node):
             kept[id(node)] = node
         elif has_children:
-            children, _, spec = _core.open_one_level(node, namespace=OPTIONS.namespace)
+            children, _, spec = _core.open_one_level(node)
             steps = [(*path, *key_path(accessor)) for accessor in spec.accessors()]
             pending.extend(reversed(list(zip(children, steps, strict=True))))
     return lambda x: id(x) in kept

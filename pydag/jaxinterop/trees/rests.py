@@ -9,7 +9,7 @@ from typing import Any
 
 import pydag._core as _core
 from pydag.errors import SharingError
-from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.content.content import Content
 from pydag.structure.kinds import MAPPINGS
 from pydag.structure.listing import Listing, Record
 from pydag.structure.text import short_repr
@@ -17,7 +17,7 @@ from pydag.structure.walk import Walk
 from pydag.typing import Dag, Leaf
 
 
-def leaves_of_rest(untraced: Untraced, rest: Dag, what: str) -> list[Leaf]:
+def leaves_of_rest(content: Content, rest: Dag, what: str) -> list[Leaf]:
     """What a tree has in the place of each piece of data; None where it has nothing.
 
     Args:
@@ -28,21 +28,21 @@ def leaves_of_rest(untraced: Untraced, rest: Dag, what: str) -> list[Leaf]:
         SharingError: It has two answers for one object.
     """
     try:
-        return untraced.match(rest, what, "rest")
+        return list(content.match(rest, "rest"))
     except SharingError:
         raise
     except ValueError:
-        found = _found(untraced, rest, what)
+        found = _found(content, rest, what)
         if found is None:
             raise
     return found
 
 
-def _found(untraced: Untraced, rest: Dag, what: str) -> list[Leaf] | None:
+def _found(content: Content, rest: Dag, what: str) -> list[Leaf] | None:
     """As `matched`; None if the trees differ in more than a None on one side."""
-    listing, namespace = Listing.of(untraced.spec), untraced.options.namespace
+    listing, namespace = Listing.of(content.spec), content.spec.namespace
     answers: dict[int, Leaf] = {}
-    static = {listing.leaves[i] for i in untraced.positions}
+    static = {listing.leaves[i] for i in content.positions}
     walk = Walk[tuple[int, Any]]([(0, rest)], key=lambda pair: (pair[0], id(pair[1])))
     for position, value in walk:
         record = listing.records[position]
@@ -60,7 +60,7 @@ def _found(untraced: Untraced, rest: Dag, what: str) -> list[Leaf] | None:
                 return None
             pairs = zip(map(listing.target, positions), entries, strict=True)
             walk.add([(place, children[entry]) for place, entry in pairs])
-    return [answers[listing.leaves[i]] for i in untraced.traced_positions()]
+    return [answers[listing.leaves[i]] for i in content.traced_positions()]
 
 
 def _children(value: Any, record: Record, namespace: str) -> dict[Any, Any] | None:

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.static.untraced import Untraced
+from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.numbers import with_arrays
 from pydag.typing import Dag, Leaf
 
-from .opened import tree_of
 from .rests import leaves_of_rest
 
 
@@ -19,20 +19,20 @@ class Structure:
     compile anew for the structure's sake. Hashable; to be pickled, configuration has to be.
     """
 
-    __slots__ = ("_untraced",)
+    __slots__ = ("_content",)
 
-    def __init__(self, untraced: Untraced) -> None:
-        self._untraced = untraced
+    def __init__(self, content: Content) -> None:
+        self._content = content
 
     @property
     def spec(self) -> PyDagSpec:
         """The structure to pydag's other functions, to which configuration is leaves."""
-        return self._untraced.spec
+        return self._content.spec
 
     @property
     def num_leaves(self) -> int:
         """How many distinct leaves there are: data alone."""
-        return self.spec.num_leaves - len(self._untraced.positions)
+        return self.spec.num_leaves - len(self._content.positions)
 
     def unflatten(self, leaves: Iterable[Leaf], /) -> Dag:
         """A DAG of this structure with these leaves."""
@@ -41,23 +41,22 @@ class Structure:
             raise ValueError(
                 f"the structure has {self.num_leaves} leaves, and {len(leaves)} were given: {self}"
             )
-        return tree_of(self._untraced, leaves)
+        return self._content.build(with_arrays(self._content, leaves))
 
     def flatten_up_to(self, tree: Dag, /) -> list[Any]:
         """What a tree has in the place of each leaf; None where it has nothing."""
-        return leaves_of_rest(self._untraced, tree, "the tree")
+        return leaves_of_rest(self._content, tree, "the tree")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure):
             return NotImplemented
-        return self._untraced.unseen() == other._untraced.unseen()
+        return self._content == other._content
 
     def __hash__(self) -> int:
-        # Without `seen`, which is None here: the hash of None is an address before Python 3.12.
-        return hash(self._untraced.unseen()[:-1])
+        return hash(self._content)
 
     def __repr__(self) -> str:
-        return f"Structure({self._untraced!r})"
+        return f"Structure({self._content!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Structure, (self._untraced,)
+        return Structure, (self._content,)

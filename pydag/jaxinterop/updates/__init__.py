@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that a function may change: what it changed is written into the caller's objects."""
+"""What a function changed in its arguments, and how it is written into the caller's objects."""

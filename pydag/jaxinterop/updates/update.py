@@ -1,151 +1,309 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that a function changes, as the caller sees it: `update_argnums`, `update_argnames`.
+"""Arguments that are updated: leaves that a function wrote are written into the caller's objects.
 
-What changes is found when the function is traced. New arrays are returned beside the result, and
-written into the caller's objects at the end of a call.
+Each leaf is written once, when the call returns, all of them or none. Structure, sharing and static
+leaves must be as they were. Objects keep their identity, in the result too.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+import itertools
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.roots import CALL
-from pydag.jaxinterop.notices.lost_update import tell_lost_change
-from pydag.jaxinterop.packed.given import GivenTree
-from pydag.jaxinterop.packed.writers import writer_of
-from pydag.jaxinterop.prefixes.arguments import Args, Chosen, Kwargs, roots_of
-from pydag.typing import Leaf
+from pydag._core import PyDagSpec
+from pydag.errors import SharingError
+from pydag.jaxinterop.content.leaves import static_positions
+from pydag.jaxinterop.content.paths import CALL, path_texts, way_text
+from pydag.jaxinterop.content.variables import with_variables
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.packed.dag import Dag as PackedDag
+from pydag.jaxinterop.treatments.arguments import (
+    Chosen,
+    Spot,
+    leaves_of,
+    pick,
+    positions_of,
+    spot_text,
+)
+from pydag.sharing.update import find_writer, writer_finders
+from pydag.structure.listing import Listing
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, Leaf, PyTreeAccessor
 
-from .choice import NOTHING
+from .changes import Given, nodes_of
 
-T = TypeVar("T")
+if _core.Updated not in jax_private.registry:
+    tree_util.register_pytree_node(
+        _core.Updated, lambda updated: (_core.open_updated(updated), None), _core.make_updated
+    )
+    tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan)
+
+
+_MOST_WAYS = 64  # to a leaf are looked at
 
 
 class Update(NamedTuple):
-    """What a call writes into its arguments.
-
-    Args:
-        plan: Says where; None where nothing changed.
-        leaves: The arrays that are written.
-        positions: Where these stand among the leaves of the call.
-    """
+    """What a call writes into its arguments: new leaves; the plan says where."""
 
     plan: Any = None
     leaves: tuple[Leaf, ...] = ()
-    positions: tuple[int, ...] = ()
 
-    def beside(self, result: Any) -> Any:
-        """What JAX gets for a result; `finished` writes what stands beside it."""
-        return _core.make_updated(None, (result, self.plan, self.leaves))
-
-    @classmethod
-    def of(cls, returned: Any) -> "Update":
-        """The update that stands beside a result."""
-        if type(returned) is not _core.Updated:
-            return cls()
-        _, plan, leaves = _core.open_updated(returned)
-        return cls(plan, tuple(leaves))
+    def beside(self, packed: Any) -> Any:
+        """The result with this beside it, for JAX."""
+        return _core.make_updated(None, (packed, self.plan, self.leaves))
 
 
-tree_util.register_pytree_node(
-    _core.Updated,
-    lambda updated: (_core.open_updated(updated), None),
-    _core.make_updated,
-)
-tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan)
-
-
-def result_of(returned: Any) -> Any:
-    """What a function returned, without what it writes."""
-    return _core.open_updated(returned)[0] if type(returned) is _core.Updated else returned
-
-
-def finished(returned: Any, call: tuple[Args, Kwargs], build: Callable[[Any], T]) -> T:
-    """Builds the result of a call, and then writes what stands beside it.
+def finish(returned: Any, call: tuple[Any, Any], build: Callable[[Any], Dag]) -> Dag:
+    """The result of a call, for the caller; once it is built, the arguments are updated.
 
     Args:
+        returned: What JAX returned: a `Packed`, perhaps with an `Update` beside it.
         call: The caller's arguments.
-        build: Makes the result of what JAX returned for it. If it fails, nothing is written.
+        build: Makes the result of the `Packed`.
     """
-    result = build(result_of(returned))
     if type(returned) is not _core.Updated:
-        return result
-    own: T = _core.update_arguments(returned, call, result)
-    return own
+        return build(returned)
+    result = build(_core.open_updated(returned)[0])
+    return _core.update_arguments(returned, call, result)
 
 
-_NOTHING_WRITTEN = Update()
-
-
-def update_of(
-    given: GivenTree,
-    chosen: Chosen | None,
-    result: Any,
-    fun: Callable[..., Any] | Source,
-    is_staged: bool = False,
-) -> Update:
-    """What is written into the arguments of a call.
-
-    Warns of changes elsewhere, which are lost, and of arguments in which nothing can be changed.
+class UpdatedArguments:
+    """The arguments of a call that are updated, as the function gets them.
 
     Args:
-        given: The arguments, as the function left them.
-        chosen: Those that are updated; None in a wrapper that can't update any.
-        is_staged: Whether the function is traced once, for many calls. Then it is found out here
-            that all can be written.
-
-    Raises:
-        ValueError: The structure of an argument, or a static leaf, isn't as it was.
-        SharingError: What it shares isn't as it was.
-        TypeError: An object would have to change that can't be written.
+        given: The call.
+        chosen: Which of the arguments are updated.
+        is_staged: Whether the function is traced to be run later.
     """
-    args, kwargs = given.tree
-    spots = NOTHING.spots(args, kwargs) if chosen is None else chosen.spots(args, kwargs)
-    changed = given.changed(must_flatten=bool(spots))
-    if changed is not None:
-        after = changed.listing
-        updated = set(after.below(*roots_of(after, spots)))
-        tell_lost_change(
-            changed,
-            result,
-            fun,
-            lambda written: after.target(written.position) in updated,
-            has_option=chosen is not None,
+
+    def __init__(self, given: Given, chosen: Chosen, is_staged: bool) -> None:
+        args, kwargs = given.tree
+        self._given, self._is_staged = given, is_staged
+        spots = sorted(chosen.spots(args, kwargs), key=str)
+        options = given.options
+        # An argument that is an array itself holds nothing: it can't be written, nor be tied.
+        holders: list[Spot] = [
+            spot
+            for spot in (*range(len(args)), *kwargs)
+            if not _core.is_leaf(pick(given.tree, [spot])[0], namespace=options.namespace)
+        ]
+        self.spots = [spot for spot in spots if spot in holders]
+        self._names = tuple(map(spot_text, self.spots))
+        self._spec = options.flatten(pick(given.tree, self.spots), self._names)[1]
+        self._numbers = leaves_of(given.spec, self.spots)
+        self._others = [spot for spot in holders if spot not in spots]
+
+    def update(self, result: Dag) -> Update:
+        """What the function has written, and which of its objects it returns."""
+        given = self._given
+        leaves, spec = given.options.flatten(pick(given.tree, self.spots), self._names)
+        if spec != self._spec:
+            raise self._other_structure(spec)
+        written: dict[int, Leaf] = {}
+        static = frozenset(static_positions(given.leaves, given.spec, CALL))
+        for number, leaf in zip(self._numbers, leaves, strict=True):
+            old = given.leaves[number]
+            if number in static:
+                self._check_static(number, old, leaf)
+            elif leaf is not old:
+                self._check_written(number, leaf)
+                written[number] = leaf
+        if written:
+            self._check_ties(written)
+        returned = _returned(given, self.spots, result)
+        if not written and returned is None:
+            return Update()
+        plan = _core.update_plan(
+            spec=given.spec,
+            positions=tuple(written),
+            static_positions=(),
+            statics=(),
+            writers=find_writer,
+            then=None,
+            returned=returned,
+            roots=CALL,
         )
-    if not spots:
-        return _NOTHING_WRITTEN
-    # Here: most functions update nothing.
-    from pydag.jaxinterop.notices.unchangeable import warn_of_unchangeable
+        olds = {id(leaf) for leaf in given.leaves}
+        copied = (
+            jnp.copy(x) if id(x) in olds and not jax_private.is_ref(x) else x
+            for x in written.values()
+        )
+        return Update(plan, tuple(copied))
 
-    from .comparison import UpdatedArguments
+    def _place(self, number: int) -> str:
+        return path_texts(self._given.spec, CALL)[number]
 
-    warn_of_unchangeable(given, spots, fun)
-    call = UpdatedArguments(given, spots)
-    returned = call.returned(result)
-    if changed is None and returned is None:
-        return Update()
-    written = call.compare() if changed is not None else {}
-    if is_staged:
-        call.check_staged(written)
-    if changed is not None:
-        call.check_ties(changed)
-    if not (written or returned):
-        return Update()
-    positions = tuple(sorted(written))
+    def _check_static(self, number: int, old: Leaf, new: Leaf) -> None:
+        if not _core.is_same_value(old, new):
+            raise ValueError(
+                f"{self._place(number)} was {short_repr(old)} and is {short_repr(new)}: it is "
+                "static, and an update only writes arrays\n  If it changes from call to call, make "
+                "it an array; or return it, and set it after the call."
+            )
+
+    def _check_written(self, number: int, leaf: Leaf) -> None:
+        if jax_private.is_dead(leaf):
+            raise jax.errors.UnexpectedTracerError(
+                f"{self._place(number)} was written inside of an inner function (jit, scan, cond "
+                "...) whose trace has ended\n  Pass the object to the inner function as an "
+                "argument, with update_argnums there; or return what changed."
+            )
+        if jax_private.is_ref(leaf) and self._is_staged:
+            raise TypeError(
+                f"the function puts another ref at {self._place(number)}, which can't come out of "
+                "a compiled function as an update\n"
+                "  Write into the ref that stands there: ref[...] = value."
+            )
+
+    def _check_ties(self, written: dict[int, Leaf]) -> None:
+        """Checks that no tie with an argument that isn't updated is made or cut."""
+        given = self._given
+        theirs = frozenset(leaves_of(given.spec, self._others))
+        names, namespace = tuple(map(spot_text, self._others)), given.options.namespace
+        # What tuples alone lead to is a value, as is what a Variable of NNX holds.
+        now = tuple(with_variables(x, namespace) for x in pick(given.tree, self._others))
+        leaves, spec = given.options.flatten(now, names)
+        kept = dict(zip(map(id, leaves), path_texts(spec, names), strict=True))
+        for i in _core.value_leaves(spec):
+            kept.pop(id(leaves[i]), None)
+        for number, leaf in written.items():
+            if number in theirs and id(leaf) not in kept and self._is_tied(number):
+                raise self._cut_tie(number)
+            if number not in theirs and id(leaf) in kept and not jax_private.is_ref(leaf):
+                raise SharingError(
+                    "the function makes a tie between an argument that is updated and one that "
+                    f"isn't\n  given: {self._place(number)} and {kept[id(leaf)]} are two objects\n"
+                    "  now: they are one\n  Inside the function, write jnp.copy(x) for an array, "
+                    "and pj.tree.copy(x) for what holds arrays; or update both arguments "
+                    "(update_argnums), and give them one object before the call."
+                )
+
+    def _is_tied(self, number: int) -> bool:
+        """Whether an object of another argument holds a leaf, more than a tuple."""
+        listing = Listing.of(self._given.spec)
+        own = positions_of(listing, self.spots)
+        if number in _core.value_leaves(self._given.spec):
+            return False
+        return any(
+            listing.records[position].kind not in ("tuple", "namedtuple")
+            for way in itertools.islice(listing.ways(listing.leaves[number]), _MOST_WAYS)
+            for position in way[1:-1]
+            if way[1] not in own
+        )
+
+    def _cut_tie(self, number: int) -> SharingError:
+        listing = Listing.of(self._given.spec)
+        own = positions_of(listing, self.spots)
+        place = listing.leaves[number]
+        written, kept = (
+            next(way_text(listing, w, CALL) for w in listing.ways(place) if (w[1] in own) is is_own)
+            for is_own in (True, False)
+        )
+        return SharingError(
+            "the function cuts a tie of what it updates\n"
+            f"  given: {written} and {kept} are one object\n"
+            f"  now: another one stands at {written} alone\n"
+            "  Write it at both places; or give one of them a copy before the call "
+            '(pj.tree.copy(...)), or say identity="nodes".'
+        )
+
+    def _other_structure(self, spec: PyDagSpec) -> Exception:
+        has_one_size = self._spec.num_paths == spec.num_paths
+        is_shared_otherwise = has_one_size and (
+            self._spec.is_prefix(spec) or spec.is_prefix(self._spec)
+        )
+        kind, what, cure = (
+            (
+                SharingError,
+                "what is shared in it",
+                "Write jnp.copy(x) at one of the places; or give one object at both beforehand.",
+            )
+            if is_shared_otherwise
+            else (
+                ValueError,
+                "its structure",
+                "Make what is missing before the call (an array of zeros for None), or return the "
+                "new object.",
+            )
+        )
+        shown = _core.explain(self._spec, spec, roots=self._names)
+        return kind(
+            "an argument that is updated must keep its structure, but the function changes "
+            f"{what}\n  (first: as it was given, second: as the function left it)\n{shown}\n"
+            f"  {cure}"
+        )
+
+
+def _writer_of(cls: type) -> Any:
+    """How instances are written of a class that opens them by functions of its own; None if not."""
+    if issubclass(cls, PackedDag):
+        return _write_dag
+    own: Any = getattr(cls, "_write_children", None)  # of a Derived
+    return own if own is not None and cls.__module__.startswith("pydag.") else None
+
+
+writer_finders.append(_writer_of)
+
+
+def _write_dag(dag: PackedDag[Any], leaves: tuple[Leaf, ...]) -> None:
+    """Writes leaves into the tree of a Dag."""
+    _, content = dag.parts()
+    holder = [dag.tree]
+    spec = _core.collect_specs([content.spec], False, content.spec.namespace)
     plan = _core.update_plan(
-        spec=given.untraced.spec,
-        positions=positions,
+        spec=spec,
+        positions=tuple(content.traced_positions()),
         static_positions=(),
         statics=(),
-        writers=writer_of,
+        writers=find_writer,
         then=None,
-        returned=returned,
-        roots=CALL,
     )
-    leaves = tuple(written[position] for position in positions)
-    if is_staged:
-        _core.carry_out(plan, _core.unflatten(given.untraced.spec, given.leaves), leaves)
-    return Update(plan, leaves, positions)
+    _core.carry_out(plan, holder, leaves)
+    dag._content, dag._leaves, dag._tree = content, list(leaves), (holder[0],)
+
+
+def _returned(given: Given, spots: Any, result: Dag) -> Callable[[Dag, Any], Dag] | None:
+    """A function that puts the caller's own objects where the function returned updated ones."""
+    options, own = given.options, (pick(given.tree, spots),)
+    both = nodes_of(result, options).keys() & nodes_of(own, options).keys()
+    if not both:
+        return None
+
+    def is_own(node: Any) -> bool:
+        return id(node) in both
+
+    found, spec = _core.flatten(result, is_leaf=is_own, namespace=options.namespace)
+    ways = _ways(own, both, options.namespace)
+    wanted = [(i, ways[id(x)]) for i, x in enumerate(found) if id(x) in ways]
+
+    def put(result: Dag, arguments: Any) -> Dag:
+        # The result has the structure that it had when it was traced.
+        parts = spec.flatten_up_to(result)
+        for i, way in wanted:
+            parts[i] = way((pick(arguments, spots),))
+        return _core.unflatten(spec, parts)
+
+    return put
+
+
+def _ways(tree: Dag, wanted: Collection[int], namespace: str) -> dict[int, Any]:
+    """For each of the wanted nodes, by its id, a function that gets it of the tree."""
+    found: dict[int, Any] = {}
+    waiting = [(PyTreeAccessor(), tree)]
+    for way, root in waiting:
+
+        def is_wanted(node: Any, root: Any = root) -> bool:
+            return node is not root and id(node) in wanted
+
+        accessors, nodes, _ = _core.flatten_with_accessor(
+            root, is_leaf=is_wanted, namespace=namespace
+        )
+        for step, node in zip(accessors, nodes, strict=True):
+            if is_wanted(node) and id(node) not in found:
+                found[id(node)] = way + step
+                waiting.append((found[id(node)], node))
+    return found

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's transformations for functions of DAGs."""
+"""JAX's functions for DAGs, a file each."""

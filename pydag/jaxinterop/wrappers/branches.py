@@ -1,224 +1,168 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.lax.cond` and `jax.lax.switch`, of DAGs: branches whose results are alike."""
+"""`cond` and `switch`: the results of all branches have one structure, and one sharing."""
 
-import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import Any
 
 import jax
 
+import pydag._core as _core
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.call import Call, kept_staged
-from pydag.jaxinterop.boundary.common_sharing import common_sharing
-from pydag.jaxinterop.boundary.held import anew
-from pydag.jaxinterop.boundary.match import Side, check_alike
-from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.roots import CALL
-from pydag.jaxinterop.notices.lost_tie import loses_a_tie
-from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
-from pydag.jaxinterop.packed.dag import Outcome, rebuilt
-from pydag.jaxinterop.refs.contents import RefCall
-from pydag.jaxinterop.refs.ref_calls import may_lend, with_ref_contents
-from pydag.jaxinterop.refs.table import RefTable
-from pydag.jaxinterop.static.untraced import Options, Untraced
+from pydag.jaxinterop.calls.call import Call
+from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.notices.difference import difference
+from pydag.jaxinterop.notices.lost_tie import unfold_alike
+from pydag.jaxinterop.notices.source import Source, named
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.packed import pack
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, Identity, Leaf, Where
 
-from .checks import check_callable
-from .coming_apart import warn_of_modules
-
-R = TypeVar("R")
-
-_NONE: Any = object()
-_WHAT = "the results of the branches"
-_ADVICE = "Let each branch return one object at these places, or each two."
-
-
-def _choose(
-    choose: Callable[..., Any],
-    which: Any,
-    branches: Sequence[Callable[..., Any]],
-    names: Sequence[str],
-    operands: tuple[Any, ...],
-    options: Options,
-) -> Any:
-    """Calls JAX; refs among the operands are lent to the branches.
-
-    Args:
-        choose: Gets `which`, a list of branches, and arguments.
-    """
-    branches = [anew(branch, options.namespace) for branch in branches]
-    made = [kept_staged(branch, options) for branch in branches]
-    call, table = Call.keyed(operands, {}, options), RefTable()
-    bare = table.hide(call, adds=True)
-
-    def choose_one(functions: Sequence[Any], *args: Any) -> Any:
-        return choose(which, functions, *args)
-
-    def run(lent: list[Any] | None) -> Any:
-        if lent is None or not may_lend([*table.refs, *lent]):
-            functions = [_Branch(staged.plain, table) for _, staged in made]
-            return _chosen(choose_one, functions, branches, names, (call,)).tree
-        lenders = [staged.of_contents for _, staged in made]
-        functions = [_Branch(lender.for_jax(lent), table, True) for lender in lenders]
-        texts = [Source(branch).text for branch in branches]
-        pairs = list(zip(texts, lenders, strict=True))
-        outcome = RefCall(pairs, table, bare._untraced, CALL, lent).run(
-            lambda contents: _chosen(choose_one, functions, branches, names, (contents, bare))
-        )
-        return table.show(outcome).tree
-
-    return with_ref_contents(run)
-
-
-class _Branch(NamedTuple):
-    """A branch, for JAX.
-
-    Args:
-        table: The refs whose numbers stand in its result.
-        is_lent: Whether it returns contents, too.
-    """
-
-    function: Callable[..., Any]
-    table: RefTable
-    is_lent: bool = False
-
-    def outcome(self, found: Any) -> Outcome:
-        """What the branch itself returns, with refs."""
-        found_outcome: Outcome = found[0] if self.is_lent else found
-        return self.table.show(found_outcome)
-
-
-def _chosen(
-    choose: Callable[..., Any],
-    made: Sequence[_Branch],
-    branches: Sequence[Callable[..., Any]],
-    names: Sequence[str],
-    args: tuple[Any, ...],
-) -> Any:
-    """Calls JAX. If that fails since the results of branches differ, raises an error that says how.
-
-    If they differ in sharing alone, each branch is given the sharing that all results have in
-    common, and JAX is called again.
-    """
-    try:
-        return choose([branch.function for branch in made], *args)
-    except TypeError as error:
-        try:
-            traced = [jax.jit(branch.function) for branch in made]  # so that it is traced once
-            results = [
-                branch.outcome(jax.eval_shape(function, *args))
-                for branch, function in zip(made, traced, strict=True)
-            ]
-        except Exception:
-            raise error from None  # it was about something else
-        sides = [Side(f"returned by {name}", dag) for name, dag in zip(names, results, strict=True)]
-        is_shared_alike = True
-        try:
-            for side in sides[1:]:
-                try:
-                    check_alike(_WHAT, "result", sides[0], side, _ADVICE, made[0].table)
-                except SharingError as difference:
-                    is_shared_alike, told = False, difference
-        except TypeError as difference:
-            for name, branch in zip(names, branches, strict=True):
-                difference.add_note(f"{name} is {Source(branch).text}.")
-            raise
-        if is_shared_alike:
-            raise
-    common, is_tie_lost = results[0]._untraced, False
-    for other in results[1:]:
-        found = common_sharing(common, other._untraced)
-        for one, two in itertools.permutations((common, other._untraced)):
-            is_tie_lost |= common_sharing(one, two).has_modules and loses_a_tie(one.spec, two.spec)
-        common = found.untraced
-    if is_tie_lost:
-        warn_of_modules(told)
-    pairs = zip(made, traced, strict=True)
-    return choose([_restricted(branch, function, common) for branch, function in pairs], *args)
-
-
-def _restricted(branch: _Branch, function: Any, common: Untraced) -> Callable[..., Any]:
-    """A branch whose result shares what all results share."""
-
-    def restricted(*args: Any) -> Any:
-        found = function(*args)
-        leaves = common.match(branch.outcome(found).tree, "the result", "result")
-        outcome = branch.table.hide(rebuilt(common, leaves, Outcome))
-        return (outcome, found[1]) if branch.is_lent else outcome
-
-    return restricted
+from .carried import kept_body
 
 
 @with_wrapper_options
 def cond(
     pred: Any,
-    true_fun: Callable[..., R],
-    false_fun: Callable[..., R],
-    *operands: Any,
-    operand: Any = _NONE,
-    **options: Unpack[TreeOptions],
-) -> R:
-    """Apply one of two functions of DAGs; as `jax.lax.cond`.
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Dag,
+    operand: Dag = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Dag:
+    """Apply one of two functions to DAGs; as `jax.lax.cond`.
+
+    One identity table spans the operands. The results of both branches share alike. Each is traced
+    once.
 
     Args:
-        pred: Which one; a boolean, or an array of one.
-        true_fun, false_fun: They get the operands, and return DAGs of one structure. What is one
-            object in each result is one.
-        operands: DAGs.
-        operand: A single operand, by keyword.
+        pred: Which one: True for the first.
+        true_fun, false_fun: Functions of the operands, whose results have one structure.
+        operands: Their arguments.
+        operand: The one argument, by name, as in JAX.
 
-    >>> w = jnp.float32(3.0)
+    Raises:
+        SharingError: The results share differently.
+        TypeError: The results have different structures or types.
+
+    >>> w = jnp.float32(2.0)
     >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
-    >>> out = cond(w > 2, double, lambda p: p, {"a": w, "b": w})
+    >>> out = cond(w > 1, double, lambda p: p, {"a": w, "b": w})
     >>> out["a"] is out["b"], float(out["a"])
-    (True, 6.0)
+    (True, 4.0)
     """
-    text = "lax.cond: true_fun and false_fun arguments should be callable"
-    check_callable(text, true_fun, false_fun)
-    chosen: R = _choose(
-        lambda pred, branches, *args: jax.lax.cond(pred, *branches, *args),
-        pred,
-        (true_fun, false_fun),
-        ("true_fun", "false_fun"),
-        operands if operand is _NONE else (operand,),
-        Options.given(options, TreeOptions),
+    options = Options(namespace, identity, static)
+    operands = operands if operand is None else (operand,)
+    return _branched(
+        "cond",
+        [true_fun, false_fun],
+        operands,
+        options,
+        lambda flats, arrays: jax.lax.cond(pred, *flats, *arrays),
     )
-    return chosen
 
 
 @with_wrapper_options
 def switch(
     index: Any,
-    branches: Sequence[Callable[..., R]],
-    *operands: Any,
-    operand: Any = _NONE,
-    **options: Unpack[TreeOptions],
-) -> R:
-    """Apply one of several functions of DAGs; as `jax.lax.switch`.
+    branches: Sequence[Callable[..., Any]],
+    *operands: Dag,
+    operand: Dag = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Dag:
+    """Apply one of several functions to DAGs; as `jax.lax.switch`, see `cond`.
 
     Args:
-        index: Which one; brought into range, as JAX does.
-        branches: They get the operands, and return DAGs of one structure. What is one
-            object in each result is one.
-        operands: DAGs.
-        operand: A single operand, by keyword.
+        index: Which one.
+        branches: Functions of the operands, whose results have one structure and share alike.
+        operands: Their arguments.
+        operand: The one argument, by name, as in JAX.
 
-    >>> w = jnp.float32(3.0)
-    >>> out = switch(1, [lambda p: p, lambda p: pydag.dag_map(jnp.negative, p)], {"a": w, "b": w})
+    Raises:
+        SharingError, TypeError: As `cond`.
+
+    >>> w = jnp.float32(2.0)
+    >>> triple = lambda p: pydag.dag_map(lambda x: 3 * x, p)
+    >>> out = switch(1, [lambda p: p, triple], {"a": w, "b": w})
     >>> out["a"] is out["b"], float(out["a"])
-    (True, -3.0)
+    (True, 6.0)
     """
-    if callable(branches):
-        raise TypeError(
-            "switch takes a sequence of functions after the index, got one function\n"
-            "  Write: switch(index, [f, g, ...], *operands)."
-        )
-    check_callable("lax.switch: branches argument should be a sequence of callables", *branches)
-    chosen: R = _choose(
-        jax.lax.switch,
-        index,
-        branches,
-        [f"branch {i}" for i in range(len(branches))],
-        operands if operand is _NONE else (operand,),
-        Options.given(options, TreeOptions),
+    options = Options(namespace, identity, static)
+    operands = operands if operand is None else (operand,)
+    return _branched(
+        "switch",
+        list(branches),
+        operands,
+        options,
+        lambda flats, arrays: jax.lax.switch(index, flats, *arrays),
     )
-    return chosen
+
+
+def _branched(
+    what: str,
+    functions: Sequence[Callable[..., Any]],
+    operands: tuple[Dag, ...],
+    options: Options,
+    run_branches: Callable[[list[Any], Sequence[Leaf]], Any],
+) -> Dag:
+    for fun in functions:
+        if not callable(fun):
+            raise TypeError(f"lax.{what} expects functions for branches, got {short_repr(fun)}")
+    call = Call(operands, {}, options)
+    refs = call.origins
+    shape = call.without_arrays()
+
+    def branch(get: Callable[[], Any]) -> Any:
+        source = Source(get())
+
+        def flat(*arrays: Leaf) -> Any:
+            result, _ = run(get(), shape.build(arrays), options, source)
+            return pack(result, options, refs, by_tuples=True)
+
+        return named(flat, source, shape.paths)
+
+    key = what, call.content, options.key()
+    flats = [kept_body(fun, key, refs, branch) for fun in functions]
+    try:
+        found = run_branches(flats, call.arrays)
+    except TypeError as error:
+        _explain(what, [jax.eval_shape(flat, *call.arrays) for flat in flats], error)
+        raise
+    return call.finish(found)
+
+
+def _explain(what: str, results: Sequence[Any], error: TypeError) -> None:
+    """Says where the results of branches differ in more than arrays, if they do."""
+    names = ["true_fun", "false_fun"]
+    if what == "switch":
+        names = [f"branches[{i}]" for i in range(len(results))]
+    first, *others = map(_content, results)
+    for number, other in enumerate(others, 1):
+        shown = difference(first, other, "result")
+        if not shown:
+            continue
+        is_sharing = first.spec != other.spec and unfold_alike(first.spec, other.spec)
+        cure = (
+            "Copy what only starts equal: pj.tree.copy(...); or tie it in all branches."
+            if is_sharing
+            else "Return the same structure from all branches."
+        )
+        kind: type[Exception] = SharingError if is_sharing else TypeError
+        raise kind(
+            f"the results of the branches of {what} must be structured alike\n"
+            f"  (first: {names[0]}, second: {names[number]})\n{shown}\n  {cure}"
+        ) from error
+
+
+def _content(result: Any) -> Content:
+    if type(result) is not _core.Result:
+        return Content(_core.structure(result), (), ())
+    structure = _core.open_result(result)[1]
+    spec, _, statics = structure if isinstance(structure, tuple) else (structure, None, None)
+    return statics or Content(spec, (), ())

@@ -1,208 +1,223 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.custom_jvp` and `jax.custom_vjp` for functions of DAGs.
+"""What `custom_vjp` and `custom_jvp` have in common, and `custom_jvp`.
 
-Rules are written per argument: a rule for `f(x, y)` gives a cotangent for `x` and one for `y`. So
-identity spans each argument and not all of them, and what `f(w, w)` makes of both is added up by
-JAX, for which they are two inputs. What an argument that isn't differentiated holds is constant.
+Each argument has an identity table of its own, and goes to JAX as a `Dag`. In results no leaf has
+identity: a rule gets, or gives, a derivative for each place, as in JAX.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, ParamSpec, TypeVar
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
-from pydag.jaxinterop.messages.attributes import wraps
-from pydag.jaxinterop.messages.naming import ARGUMENTS, Source, named
-from pydag.jaxinterop.messages.roots import shortened
-from pydag.jaxinterop.notices.lost_update import tell_lost
-from pydag.jaxinterop.packed.dag import Dag, InnerDag, Outcome, Role, dag_of
-from pydag.jaxinterop.packed.derivatives import derivative, without_float0
-from pydag.jaxinterop.packed.given import GivenTree
-from pydag.jaxinterop.refs.contents import exchange, read
-from pydag.jaxinterop.refs.rules import RuleCall
-from pydag.jaxinterop.refs.table import NO_REFS, RefTable, TracedRefs
-from pydag.jaxinterop.static.untraced import Options
+from pydag.errors import SharingError
+from pydag.jaxinterop.calls.run import run_body
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.leaves import is_differentiable
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.source import Source, name_of, named, wraps
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.dag import Dag, dag_of
+from pydag.jaxinterop.packed.packed import packed_of, unpack, without_refs
+from pydag.jaxinterop.treatments.arguments import numbers_of
 from pydag.structure.text import short_repr
-from pydag.typing import Identity
+from pydag.typing import Identity, Leaf
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-GiveRules = Callable[[Any, RuleCall], None] | None
-"""Gives rules to JAX's function for a call with refs."""
+from .differentiated import tangents_of
 
 
-class Arguments(NamedTuple):
-    """How the arguments and the results of a function and of its rules go to JAX.
+class Custom:
+    """A function of DAGs with a derivative of its own.
 
-    The functions that JAX gets own this, and not the wrapper, which owns them. So the arrays that
-    the user's function closes over are freed with the last reference to the wrapper.
+    Args:
+        fun: The function, of positional arguments; others keep their defaults.
+        nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
     """
 
-    options: Options
-    nondiff_argnums: tuple[int, ...]
-
-    def pack(self, tree: Any, root: str) -> InnerDag:
-        return dag_of(tree, self.options, root, Role.ARGUMENT)
-
-    def outcome(self, tree: Any, table: RefTable = NO_REFS) -> Outcome:
-        """The result of the function or of a rule: JAX wants them alike.
-
-        Arrays that are items of a tuple are told apart, as JAX does, for which each is an output.
-        """
-        return table.hide(dag_of(self.options.separated_items(tree), self.options, cls=Outcome))
-
-    def run(
-        self, function: Callable[..., Any], args: Sequence[Any], table: RefTable = NO_REFS
-    ) -> Any:
-        """What a function, or the forward rule, returns for the arguments as the user has them."""
-        skipped = self.nondiff_argnums
-        trees = {
-            i: given_tree(x, f"args[{i}]", table) for i, x in enumerate(args) if i not in skipped
-        }
-        result = function(*(trees[i].tree if i in trees else x for i, x in enumerate(args)))
-        tell_lost(trees.values(), result, function)
-        return result
-
-
-class Custom(Generic[P, R]):
-    """What `custom_jvp` and `custom_vjp` share: the function of Dags, and how it is called."""
-
-    _transformation: Callable[..., Any]
-    _left_out: ClassVar[Mapping[str, str]] = {}  # of JAX's methods, and what to do instead
+    _transformation: Any = None
 
     def __init__(
         self,
-        fun: Callable[P, R],
-        nondiff_argnums: Sequence[int] = (),
+        fun: Callable[..., Any],
+        nondiff_argnums: Any = (),
         nondiff_argnames: Sequence[str] = (),
         *,
         namespace: str = "",
         identity: Identity = "all",
     ) -> None:
         wraps(fun)(self)
-        self.fun = fun
+        self.fun, self.options = fun, Options(namespace, identity)
         self._signature = inspect.signature(fun)
         names = list(self._signature.parameters)
-        by_name = map(names.index, nondiff_argnames)
-        self.nondiff_argnums = tuple(sorted({*nondiff_argnums, *by_name}))
-        self._arguments = arguments = Arguments(Options(namespace, identity), self.nondiff_argnums)
+        numbers = (*numbers_of(nondiff_argnums), *map(names.index, nondiff_argnames))
+        self.nondiff_argnums = tuple(sorted({n % len(names) if names else n for n in numbers}))
+        source = Source(fun)
 
-        def flat(*args: Any) -> Dag:
-            return arguments.outcome(arguments.run(fun, args))
+        def flat(*args: Any) -> Any:
+            return self.pack(self.called(fun, args, source), refs_of(self.differentiable(args)))
 
-        transformation = type(self)._transformation
-        self._jax: Any = transformation(
-            named(flat, Source(fun), ARGUMENTS), nondiff_argnums=self.nondiff_argnums
-        )
+        self._jax = self._transformation(named(flat, source), nondiff_argnums=self.nondiff_argnums)
 
-    _give_rules: GiveRules = None
-    """None where there are no rules."""
-    _defined: tuple[str, Sequence[Any], Mapping[str, Any]] | None = None
-    """The method that set the rules, and what it was given."""
-
-    def _made_for_refs(self, flat: Callable[..., Any]) -> Any:
-        """What JAX makes of a function that gets a list before the arguments."""
-        numbers = tuple(i + 1 for i in self.nondiff_argnums)
-        function = named(flat, Source(self.fun), ARGUMENTS)
-        return type(self)._transformation(function, nondiff_argnums=numbers)
-
-    def _run_with_refs(self, table: RefTable, given: Sequence[Any], give: GiveRules) -> Any:
-        """What a call with refs returns. JAX gets their contents in a list before the arguments."""
-        call, arguments, fun = RuleCall(), self._arguments, self.fun
-
-        def flat(refs: list[Any], *args: Any) -> Any:
-            def of_refs(refs: list[Any]) -> Outcome:
-                inside = RefTable(refs)
-                return arguments.outcome(arguments.run(fun, args, inside), inside)
-
-            return call.run(refs, of_refs)
-
-        function = self._made_for_refs(flat)
-        if give is not None:
-            give(function, call)
-        before = read(table.refs)
-        outcome, after = function(before, *given)
-        for number in sorted(call.written):
-            exchange(table.refs[number], before[number], after[number])
-        return table.show(outcome).tree
-
-    def __getattr__(self, name: str) -> Any:
-        """The flags of JAX's object about its rules, which `defjvp` and `defvjp` set.
-
-        As in JAX, the function itself has the other methods that define rules: `def_vmap`.
-        """
-        kind = type(self).__name__
-        if name in self._left_out:
-            raise AttributeError(
-                f"jax.{kind} has {name}, and pydag.jaxinterop.{kind} hasn't. {self._left_out[name]}"
-            )
-        fun = vars(self).get("__wrapped__")
-        if name.startswith("def") and hasattr(fun, name):
-            return getattr(fun, name)
-        if not name.startswith("_"):
-            found = getattr(self._jax, name, None)
-            if isinstance(found, bool):
-                return found
-        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(
-                "a function with a derivative of its own has positional arguments alone; these "
-                f"are given by keyword: {', '.join(bound.kwargs)}"
+                f"{name_of(self.fun)} has arguments by name alone, which have no derivative: "
+                f"{', '.join(bound.kwargs)}\n  Make them positional."
             )
-        bound.apply_defaults()  # but for keyword-only arguments, which the function fills in itself
-        arguments, skipped = self._arguments, self.nondiff_argnums
-        table = RefTable()
         given = [
-            x if i in skipped else table.hide(arguments.pack(x, f"args[{i}]"), adds=True)
+            x if i in self.nondiff_argnums else self.taken_apart(x, f"args[{i}]")
             for i, x in enumerate(bound.args)
         ]
-        if not table.refs:
-            result: R = self._jax(*given).tree
-            return result
-        shown: R = self._run_with_refs(table, given, self._give_rules)
-        return shown
+        return unpack(self._jax(*given), refs_of(self.differentiable(given)))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def taken_apart(self, tree: Any, root: str) -> Dag[Any]:
+        """A tree, for JAX."""
+        leaves, content = take_apart(tree, self.options, root, by_tuples=True)
+        return dag_of(content, leaves, self.options)
+
+    def differentiable(self, args: Sequence[Any]) -> list[Dag[Any]]:
+        """The arguments that aren't handed on as they are."""
+        return [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
+
+    def called(self, fun: Callable[..., Any], args: Sequence[Any], source: Source) -> Any:
+        """The result of a function of the user's for the arguments that JAX gave."""
+        trees = tuple(x if i in self.nondiff_argnums else built(x) for i, x in enumerate(args))
+        names = (f"args[{i}]" for i in range(len(trees)))
+        return run_body(fun, trees, self.options, source, *names)
+
+    def result(self, tree: Any) -> tuple[Sequence[Leaf], Content]:
+        """A result, taken apart: no leaf has identity."""
+        options = self.options._replace(identity="nodes")
+        return take_apart(tree, options, "result", is_result=True)
+
+    def pack(self, tree: Any, refs: Sequence[Leaf]) -> Any:
+        """A result, for JAX."""
+        leaves, content = self.result(tree)
+        origins = {id(ref): number for number, ref in enumerate(refs)}
+        return packed_of(content, *without_refs(leaves, origins, False))
 
 
-def given_tree(dag: Dag, root: str, table: RefTable = NO_REFS) -> GivenTree:
-    """The tree of a Dag, with the refs of a table.
-
-    Python's numbers in it are arrays, as they are where JAX traces.
-
-    JAX may call the function without tracing it. From numbers it would compute numbers, which have
-    no identity, and a shared result would come apart.
-    """
-    leaves = (jnp.asarray(x) if isinstance(x, int | float | complex) else x for x in dag._leaves)
-    return GivenTree(table.shown(dag._untraced), leaves, root)
+def built(dag: Dag[Any]) -> Any:
+    """A fresh tree of an argument."""
+    leaves, content = dag.parts()
+    return content.build(leaves)
 
 
-def opened_derivative(dag: Dag, of_refs: Sequence[Any] = ()) -> Any:
-    """A tangent or cotangent as a rule gets it: None stands at what has no derivative.
-
-    Args:
-        of_refs: The tangents of the contents of refs, if they have any.
-    """
-    leaves, untraced = without_float0(dag._leaves), dag._untraced
-    if of_refs:
-        refs = TracedRefs.of(untraced)
-        untraced, leaves = refs.untraced, refs.joined(leaves, without_float0(of_refs))
-    return derivative(untraced, leaves)
+def refs_of(dags: Sequence[Dag[Any]]) -> list[Leaf]:
+    """The refs among the arguments, which JAX's rules take as they are."""
+    return [leaf for dag in dags for leaf in dag.parts()[0] if jax_private.is_ref(leaf)]
 
 
-def two(found: Any, rule: Callable[..., Any], form: str, second: str) -> Sequence[Any]:
-    """The pair that a rule returned.
+def pair_of(found: Any, rule: Callable[..., Any], what: str) -> Any:
+    """What a rule returned.
 
     Raises:
-        TypeError: It returned something else.
+        TypeError: It is no pair.
     """
-    if isinstance(found, tuple | list) and len(found) == 2:
-        return found
-    raise TypeError(
-        f"the rule {Source(rule).text} must return a pair {form}, the result of the function and "
-        f"{second}, but it returned {shortened(short_repr(found))}"
-    )
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise TypeError(f"{name_of(rule)} must return a pair {what}, got {short_repr(found)}")
+    return found
+
+
+@with_wrapper_options
+class custom_jvp(Custom):  # noqa: N801 (JAX's name)
+    """A function of DAGs with a rule for derivatives forward; as `jax.custom_jvp`.
+
+    There is one identity table for each argument, in which a tangent has the structure of its
+    primal; None stands where there is no derivative. In results no leaf has identity.
+
+    Args:
+        fun: The function, of positional arguments; others keep their defaults.
+        nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
+
+    >>> @custom_jvp
+    ... def f(p):
+    ...     return p["a"] * p["b"]
+    >>> @f.defjvp
+    ... def rule(primals, tangents):
+    ...     [p], [t] = primals, tangents
+    ...     return f(p), p["a"] * t["b"] + p["b"] * t["a"]
+    >>> w = jnp.float32(3.0)
+    >>> float(pydag.jaxinterop.grad(f)({"a": w, "b": w})["a"])
+    6.0
+    """
+
+    _transformation = staticmethod(jax.custom_jvp)
+
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> None:
+        """Sets the rule.
+
+        Args:
+            jvp: `jvp(*nondiff_args, primals, tangents)` returns `(result, tangent)`.
+            symbolic_zeros: As in JAX.
+        """
+        self.jvp = jvp
+
+        def flat(*args: Any) -> Any:
+            *others, primals, tangents = args
+            given = (tuple(map(built, primals)), tuple(map(_opened, tangents)))
+            result, tangent = pair_of(jvp(*others, *given), jvp, "(primal, tangent)")
+            leaves, content = self.result(result)
+            found = self._matched(content, tangent, jvp)
+            tangents_out = [_tangent(x, t) for x, t in zip(leaves, found, strict=True)]
+            packed = self.pack(result, refs_of(primals))
+            return packed, packed_of(content, tangents_out, None)
+
+        self._jax.defjvp(named(flat, Source(jvp)), symbolic_zeros=symbolic_zeros)
+
+    @staticmethod
+    def _matched(content: Content, tangent: Any, jvp: Callable[..., Any]) -> Sequence[Any]:
+        try:
+            return content.match(tangent, "tangent")
+        except SharingError:
+            raise
+        except ValueError as error:
+            raise TypeError(
+                f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n{error}"
+            ) from None
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Sets a rule for each argument.
+
+        Args:
+            jvps: `jvp(tangent, result, *primals)` returns the tangent of the result by one
+                argument; None is zero.
+        """
+        if self.nondiff_argnums:
+            raise TypeError("defjvps is for functions without nondiff_argnums: use defjvp")
+
+        def jvp(primals: Any, tangents: Any) -> Any:
+            result = self(*primals)
+            _, content = self.result(result)
+            rules = zip(jvps, tangents, strict=True)
+            rows = [
+                content.match(rule(tangent, result, *primals), "tangent")
+                for rule, tangent in rules
+                if rule is not None
+            ]
+            sums = [sum(x for x in column if x is not None) for column in zip(*rows, strict=True)]
+            return result, content.build(sums) if rows else None
+
+        self.defjvp(jvp)
+
+
+def _opened(dag: Dag[Any]) -> Any:
+    """The tangent of an argument."""
+    leaves, content = dag.parts()
+    return tangents_of(content, leaves)
+
+
+def _tangent(primal: Leaf, tangent: Any) -> Any:
+    if not is_differentiable(primal):
+        return np.zeros(jnp.shape(primal), jax.dtypes.float0)
+    return jnp.zeros_like(primal) if tangent is None else tangent

@@ -1,164 +1,176 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.jacfwd`, `jax.jacrev` and `jax.hessian` for functions of DAGs."""
+"""`jacfwd`, `jacrev` and `hessian`: in the place of each leaf of the result stands a gradient."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, Unpack
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.argnums import Argnums
-from pydag.jaxinterop.boundary.differentiated import DifferentiatedCall
-from pydag.jaxinterop.boundary.held import check_function
-from pydag.jaxinterop.messages.attributes import wraps
-from pydag.jaxinterop.messages.naming import Source, named
-from pydag.jaxinterop.notices.blame import blame_gradient, differentiable
-from pydag.jaxinterop.notices.parallel_copies import tell_divided
-from pydag.jaxinterop.options import JacobianOptions, with_wrapper_options
-from pydag.jaxinterop.packed.dag import Dag, dag_of
-from pydag.jaxinterop.static.untraced import Options
-from pydag.typing import Leaf
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.derivative import derivative
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.notices.source import Source, named, wraps
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.typing import Identity, Where
 
-from .checks import pair
-
-P = ParamSpec("P")
+from .differentiated import Differentiated, checked_pair
 
 
 def _jacobian(
-    transformation: Callable[..., Any],
-    fun: Callable[P, Any],
-    argnums: int | Iterable[int],
+    transformation: Any,
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
     has_aux: bool,
-    options: JacobianOptions,
-    kind: Any,
-    jax_options: dict[str, Any],
-    order: int = 1,
-) -> Callable[P, Any]:
-    """The function that computes it, as JAX's `transformation` does.
+    wrt: Where | None,
+    options: Options,
+    block: Callable[[Differentiated, Sequence[Any]], Any],
+    **jax_options: Any,
+) -> Callable[..., Any]:
+    """A function that gives the result of `fun` with a derivative in the place of each leaf.
 
     Args:
-        kind: What the dtypes are that can be differentiated by.
-        order: How often it differentiates.
+        block: Makes it of what JAX computed for the leaf.
     """
-    check_function(fun)
-    how, wrt = Options.given(options, JacobianOptions), options.get("wrt")
-    by, source = Argnums.of(argnums), Source(fun)
-    transformation(fun, **jax_options)  # checks what can be checked without arguments
+    source, allow_int = Source(fun), jax_options.get("allow_int", False)
 
     @wraps(fun)
-    def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
-        call = DifferentiatedCall(by, wrt, args, kwargs, how, jax_options.get("allow_int", False))
-        tell_divided(fun, wrt, call.untraced.spec, call.divided)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        call = Differentiated(argnums, wrt, args, kwargs, options, allow_int=allow_int)
+        kept: list[Content] = []
 
-        def nested(row: Any, depth: int) -> Any:
-            """A tree for each of the nested lists that JAX makes."""
-            inner = row if depth == 1 else [nested(below, depth - 1) for below in row]
-            return call.gradient(inner)
+        def flat(*by: Any) -> Any:
+            result, _, contents = call.run(fun, by, source)
+            aux = None
+            if has_aux:
+                result, aux = checked_pair(result)
+                aux = call.pack(aux)
+            leaves, content = take_apart(result, options, "result", is_result=True)
+            kept[:] = [content]
+            return leaves, (aux, contents)
 
-        def flat(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> tuple[Dag, Any]:
-            result, _, table = call.run(fun, leaves, others)
-            value, aux = pair(result) if has_aux else (result, None)
-            hidden = (table.hide(dag_of(value, how)), table.hide(dag_of(aux, how)))
-            return hidden[0], (hidden[1], call.contents(table))
-
-        differentiate = transformation(named(flat, source), has_aux=True, **jax_options)
-        if call.by:
-            try:
-                rows, (aux, contents) = differentiate(call.by, call.others)
-            except TypeError as error:
-                blame_gradient(error, source, call.by_with_paths(), kind)
-                raise
-            # In the place of each leaf of the value there is a list: an array for each of `by`.
-            found = [nested(row, order) for row in rows._leaves]
-        else:  # JAX has no Jacobian by nothing; it has the structures, without arrays
-            rows, (aux, contents) = flat((), call.others)
-            found = [call.gradient(()) for _ in rows._leaves]
+        numbers = tuple(range(len(call.by)))
+        differentiate = transformation(
+            named(flat, source, call.paths), numbers, has_aux=True, **jax_options
+        )
+        rows, (aux, contents) = differentiate(*call.by) if call.by else flat()
+        rows = rows if call.by else [()] * len(rows)
         call.write(contents)
-        derivatives: Any = rows._untraced.without_statics().build(found)
-        return (derivatives, call.table.show(aux).tree) if has_aux else derivatives
+        (content,) = kept
+        positions = content.traced_positions()
+        blocks = (block(call, row) for row in rows)
+        found = derivative(content, dict(zip(positions, blocks, strict=True)))
+        return (found, call.finish(aux)) if has_aux else found
 
     return jacobian
 
 
-@with_wrapper_options
-def jacfwd(
-    fun: Callable[P, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    **options: Unpack[JacobianOptions],
-) -> Callable[P, Any]:
-    """A function that returns the Jacobian of `fun`, column by column; as `jax.jacfwd`.
+def _row(call: Differentiated, row: Sequence[Any]) -> Any:
+    return call.gradient(row)
 
-    In the place of each leaf of the result stands a tree like the arguments `argnums`. A shared
-    leaf of the result has one such tree, in which the derivative by a shared array is one array.
 
-    Args:
-        fun: The function.
-        argnums: The positional arguments to differentiate by: an int, or several.
-        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        holomorphic: Whether `fun` is promised to be so, for complex numbers.
-
-    >>> w = jnp.float32(3.0)
-    >>> jacobian = jacfwd(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
-    >>> float(jacobian[0]["a"]), jacobian[0]["a"] is jacobian[0]["b"]
-    (6.0, True)
-    """
-    kind = differentiable(holomorphic, forward=True)
-    jax_options = {"holomorphic": holomorphic}
-    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, kind, jax_options)
+def _square(call: Differentiated, block: Sequence[Sequence[Any]]) -> Any:
+    return call.gradient([call.gradient(row) for row in block])
 
 
 @with_wrapper_options
 def jacrev(
-    fun: Callable[P, Any],
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    **options: Unpack[JacobianOptions],
-) -> Callable[P, Any]:
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    wrt: Where | None = None,
+) -> Callable[..., Any]:
     """A function that returns the Jacobian of `fun`, row by row; as `jax.jacrev`, see `jacfwd`.
 
     Args:
-        fun: The function.
-        argnums: The positional arguments to differentiate by: an int, or several.
+        fun: The function. In the place of each leaf of its result stands a gradient.
+        argnums: The arguments to differentiate by: a position, or several.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        holomorphic: Whether `fun` is promised to be so, for complex numbers.
-        allow_int: Whether integers may be differentiated by.
+        holomorphic, allow_int: As in JAX.
 
-    >>> w = jnp.float32(3.0)
-    >>> jacobian = jacrev(lambda p: [p["a"] * p["b"]])({"a": w, "b": w})
-    >>> float(jacobian[0]["a"]), jacobian[0]["a"] is jacobian[0]["b"]
-    (6.0, True)
+    Raises:
+        TypeError: When called: nothing has a derivative.
+
+    >>> w = jnp.array([1.0, 2.0])
+    >>> jacrev(lambda p: p["a"] * p["b"])({"a": w, "b": w})["b"].tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
     """
-    jax_options = {"holomorphic": holomorphic, "allow_int": allow_int}
-    kind = differentiable(holomorphic, allow_int)
-    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, kind, jax_options)
+    options = Options(namespace, identity, static)
+    more = {"holomorphic": holomorphic, "allow_int": allow_int}
+    return _jacobian(jax.jacrev, fun, argnums, has_aux, wrt, options, _row, **more)
+
+
+@with_wrapper_options
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    wrt: Where | None = None,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `fun`, column by column; as `jax.jacfwd`.
+
+    A shared array has one derivative, the sum over its uses, as in `value_and_grad`.
+
+    Args:
+        fun: The function. In the place of each leaf of its result stands a gradient.
+        argnums: The arguments to differentiate by: a position, or several.
+        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
+        holomorphic: As in JAX.
+
+    Raises:
+        TypeError: When called: nothing has a derivative.
+
+    >>> w = jnp.array([1.0, 2.0])
+    >>> jacobian = jacfwd(lambda p: p["a"] * p["b"])({"a": w, "b": w})
+    >>> jacobian["a"].tolist(), jacobian["a"] is jacobian["b"]
+    ([[2.0, 0.0], [0.0, 4.0]], True)
+    """
+    options = Options(namespace, identity, static)
+    return _jacobian(jax.jacfwd, fun, argnums, has_aux, wrt, options, _row, holomorphic=holomorphic)
 
 
 @with_wrapper_options
 def hessian(
-    fun: Callable[P, Any],
+    fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-    **options: Unpack[JacobianOptions],
-) -> Callable[P, Any]:
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+    wrt: Where | None = None,
+) -> Callable[..., Any]:
     """A function that returns the Hessian of `fun`; as `jax.hessian`.
 
-    It is the Jacobian, by `jacfwd`, of the Jacobian, by `jacrev`, and is nested as these are.
+    In the place of each leaf of the result stands a gradient, in whose leaves' places stand
+    gradients.
 
     Args:
-        fun: The function.
-        argnums: The positional arguments to differentiate by: an int, or several.
+        fun: The function. In the place of each leaf of its result stands a gradient.
+        argnums: The arguments to differentiate by: a position, or several.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        holomorphic: Whether `fun` is promised to be so, for complex numbers.
+        holomorphic: As in JAX.
+
+    Raises:
+        TypeError: When called: nothing has a derivative.
 
     >>> w = jnp.float32(3.0)
     >>> second = hessian(lambda p: p["a"] * p["b"])({"a": w, "b": w})
     >>> float(second["a"]["b"]), second["a"] is second["b"]
     (2.0, True)
     """
-    kind = differentiable(holomorphic, forward=True)
-    jax_options = {"holomorphic": holomorphic}
-    return _jacobian(jax.hessian, fun, argnums, has_aux, options, kind, jax_options, order=2)
+    options = Options(namespace, identity, static)
+    return _jacobian(
+        jax.hessian, fun, argnums, has_aux, wrt, options, _square, holomorphic=holomorphic
+    )

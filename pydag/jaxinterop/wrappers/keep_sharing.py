@@ -1,72 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrapping what has no wrapper here."""
+"""`keep_sharing`: a transformation of functions of pytrees, as one of functions of DAGs."""
 
+import functools
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any
 
-import jax
-
-from pydag.jaxinterop.boundary.call import Call, owning_flat
-from pydag.jaxinterop.boundary.held import anew, holds_data
-from pydag.jaxinterop.messages.attributes import wraps
-from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
+from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.source import Source, named, wraps
+from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag
-from pydag.jaxinterop.refs.table import NO_REFS, RefTable
-from pydag.jaxinterop.static.untraced import Options
-
-
-def trees(result: Any, table: RefTable = NO_REFS) -> Any:
-    """What JAX returned, with trees for Dags.
-
-    Args:
-        table: The refs whose numbers stand there.
-    """
-
-    def is_dag(x: Any) -> bool:
-        return isinstance(x, Dag)
-
-    return jax.tree.map(lambda x: table.show(x).tree if is_dag(x) else x, result, is_leaf=is_dag)
+from pydag.jaxinterop.packed.packed import Packed, pack, unpack
+from pydag.typing import Identity, Where
 
 
 @with_wrapper_options
 def keep_sharing(
-    transformation: Callable[..., Callable[..., Any]],
-    **options: Unpack[StaticOptions],
-) -> Callable[..., Callable[..., Any]]:
-    """Make one of JAX's transformations keep sharing: for those that have no wrapper here.
+    transformation: Callable[..., Any],
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Callable[..., Any]:
+    """Of a transformation of functions of pytrees, one of functions of DAGs.
 
-    What is made takes a function of DAGs, and the options of the transformation. JAX sees a
-    function of one argument, whose leaves are the distinct leaves of all arguments; options that
-    speak of arguments (`argnums`, axes) mean that one. Leaves that JAX can't trace are static.
+    For transformations that have no wrapper here. The function that JAX's transformation makes is
+    called with one pytree, a `Dag` of all arguments, and its options are for such a function.
 
     Args:
-        transformation: Takes a function, and perhaps options, and gives a function that calls it.
+        transformation: Takes a function of pytrees, and perhaps options, and returns such a
+            function.
 
-    Returns:
-        A function like `transformation`. Where that gives back something that has the form of the
-        arguments, such as a gradient, there comes a pair `(args, kwargs)`.
-
-    >>> import functools
-    >>> in_batches = keep_sharing(lambda f, **options: functools.partial(jax.lax.map, f, **options))
-    >>> w = jnp.arange(4.0)
-    >>> out = in_batches(lambda p: {"c": p["a"] * p["b"]}, batch_size=2)({"a": w, "b": w})
-    >>> out["c"].tolist()
-    [0.0, 1.0, 4.0, 9.0]
+    >>> w = jnp.float32(3.0)
+    >>> jit = keep_sharing(jax.jit)
+    >>> out = jit(lambda p: {"c": p["a"], "d": p["b"]})({"a": w, "b": w})
+    >>> out["c"] is out["d"]
+    True
     """
-    how = Options.given(options, StaticOptions)
+    options = Options(namespace, identity, static)
 
-    def transformed(fun: Callable[..., Any], /, *given: Any, **more: Any) -> Any:
-        kept = owning_flat(fun, how)
+    @functools.wraps(transformation)
+    def transform(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        source = Source(fun)
 
-        has_data = holds_data(fun, how.namespace)
+        def flat(dag: Dag[Any]) -> Any:
+            result, _ = run(fun, dag.tree, options, source)
+            leaves, content = dag.parts()
+            pairs = zip(content.traced_positions(), leaves, strict=True)
+            origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
+            return pack(result, options, origins)
+
+        transformed = transformation(named(flat, source), *args, **kwargs)
 
         @wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
-            packed = Call.keyed(args, kwargs, how)
-            function = owning_flat(anew(fun, how.namespace), how) if has_data else kept
-            found = transformation(function, *given, **more)(packed)
-            return trees(found, RefTable.of(packed._leaves))
+            dag = Dag((args, kwargs), namespace=namespace, identity=identity, static=static)
+            found = transformed(dag)
+            leaves, content = dag.parts()
+            return unpack(found, content.all_leaves(leaves)) if type(found) is Packed else found
 
         return call
 
-    return transformed
+    return transform

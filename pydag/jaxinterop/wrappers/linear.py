@@ -1,139 +1,160 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.vjp`, `jax.jvp` and `jax.linearize` for functions of DAGs."""
+"""`vjp`, `jvp` and `linearize`."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Any, Literal, TypeVar, Unpack, cast, overload
+from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import tree_util
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.held import anew
-from pydag.jaxinterop.boundary.match import matched
-from pydag.jaxinterop.boundary.parted import parted_arguments
-from pydag.jaxinterop.messages.naming import ARGUMENT_TUPLE, Source, named
-from pydag.jaxinterop.messages.roots import place_text
-from pydag.jaxinterop.notices.blame import blame_tangent
-from pydag.jaxinterop.notices.lost_update import tell_lost
-from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
-from pydag.jaxinterop.packed.dag import Dag, InnerDag, Role, dag_of, rebuilt
-from pydag.jaxinterop.packed.derivatives import (
-    Structures,
-    derivative,
-    tangents_for,
-    without_float0,
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.notices.source import Source, named
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.typing import Identity
+
+from .differentiated import Differentiated, checked_pair, tangents_of
+
+
+class _Linear:
+    """A function that is run once, by `vjp`, `jvp` or `linearize`, for its primals."""
+
+    def __init__(
+        self, fun: Callable[..., Any], primals: Sequence[Any], options: Options, has_aux: bool
+    ) -> None:
+        self._fun, self._source, self._has_aux = fun, Source(fun), has_aux
+        self.options = options
+        self.call = Differentiated(tuple(range(len(primals))), None, tuple(primals), {}, options)
+        self._contents: list[Content] = []
+
+    def flat(self) -> Callable[..., Any]:
+        """The function of leaves: the leaves of its result; beside them all else that comes out."""
+
+        def flat(*by: Any) -> Any:
+            result, _, contents = self.call.run(self._fun, by, self._source)
+            aux = None
+            if self._has_aux:
+                result, aux = checked_pair(result)
+                aux = self.call.pack(aux)
+            leaves, content = take_apart(result, self.options, "result", is_result=True)
+            self._contents[:] = [content]
+            return leaves, (aux, contents)
+
+        return named(flat, self._source, self.call.paths)
+
+    @property
+    def content(self) -> Content:
+        """The result without its traced leaves."""
+        return self._contents[0]
+
+    def finish(self, out: Sequence[Any], more: tuple[Any, Any], made: Any) -> Any:
+        """What the wrapper returns: the result, what was made beside it, and perhaps the aux."""
+        aux, contents = more
+        self.call.write(contents)
+        result = self.content.build(out)
+        return (result, made, self.call.finish(aux)) if self._has_aux else (result, made)
+
+
+class _About:
+    """What a pullback or a pushforward is, beside its arrays."""
+
+    def __init__(self, content: Content, types: Sequence[Any], call: Differentiated) -> None:
+        self.content, self.types, self.call = content, types, call
+
+
+class Pullback:
+    """The function backward of `vjp`: of a cotangent of the result. A pytree of JAX."""
+
+    def __init__(self, function: Any, about: _About) -> None:
+        self.function, self.about = function, about
+
+    def __call__(self, *cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TypeError(f"a pullback takes one cotangent, got {len(cotangents)}")
+        about = self.about
+        given = about.content.match(cotangents[0], "cotangent", "the cotangent")
+        pairs = zip(given, about.types, strict=True)
+        return about.call.gradient(self.function([_cotangent(x, *kind) for x, kind in pairs]))
+
+
+class Pushforward:
+    """The function forward of `linearize`: of tangents of the primals. A pytree of JAX."""
+
+    def __init__(self, function: Any, about: _About) -> None:
+        self.function, self.about = function, about
+
+    def __call__(self, *tangents: Any) -> Any:
+        about = self.about
+        given = _tangents(about.call, about.types, tangents)
+        return tangents_of(about.content, self.function(*given))
+
+
+def _cotangent(leaf: Any, shape: Any, dtype: Any) -> Any:
+    if not jnp.issubdtype(dtype, np.inexact):
+        return np.zeros(shape, jax.dtypes.float0)
+    return jnp.zeros(shape, dtype) if leaf is None else leaf
+
+
+def _types(leaves: Sequence[Any]) -> list[Any]:
+    return [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
+
+
+def _tangents(call: Differentiated, types: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """The tangents of the leaves that a call is by; zeros for None."""
+    try:
+        found = call.match(tangents, "tangents")
+    except SharingError:
+        raise
+    except ValueError as error:
+        raise TypeError(
+            f"primals and tangents must have the same tree structure\n{error}"
+        ) from None
+    return [_cotangent(x, *kind) for x, kind in zip(found, types, strict=True)]
+
+
+tree_util.register_pytree_node(
+    Pullback,
+    lambda pullback: ((pullback.function,), pullback.about),
+    lambda about, children: Pullback(children[0], about),
 )
-from pydag.jaxinterop.packed.given import GivenTree
-from pydag.jaxinterop.prefixes.flags import flags
-from pydag.jaxinterop.refs.table import RefTable
-from pydag.jaxinterop.static.untraced import Options
-
-from .checks import pair
-from .linear_map import LinearMap, takes_grad_refs, types_of
-
-R = TypeVar("R")
+tree_util.register_pytree_node(
+    Pushforward,
+    lambda pushforward: ((pushforward.function,), pushforward.about),
+    lambda about, children: Pushforward(children[0], about),
+)
 
 
-def _point(primals: Sequence[Any], options: Options) -> InnerDag:
-    """The Dag of primals, of which arrays are variables of their own."""
-    by = dag_of(tuple(options.separated(primals)), options, "primals", Role.ARGUMENT)
-    text = partial(place_text, roots="primals")
-    by._untraced.check_not_lazy("differentiated by", text)
-    return by
-
-
-def _with_separate_primals(point: InnerDag, in_nzs: Any) -> InnerDag:
-    """The Dag of primals, each with objects of its own where flags differ from one to another."""
-    is_one = not isinstance(in_nzs, tuple | list) or all(flag == in_nzs[0] for flag in in_nzs)
-    return point if is_one or not point.spec.num_shared else parted_arguments(point)
-
-
-def _flagged(point: InnerDag, by: InnerDag, options: Options, **given: Any) -> dict[str, Any]:
-    """Options of JAX's that are trees of booleans, for the Dag of primals; without defaults.
-
-    Args:
-        by: The Dag that JAX gets for the primals.
-    """
-    found: dict[str, Any] = {}
-    for name, prefix in given.items():
-        if prefix is not None and prefix is not True:
-            each = flags(name, prefix, point.tree, options)
-            found[name] = (tuple(each[i] for i in by._untraced.traced_positions()),)
-    return found
-
-
-def _flat(
-    fun: Callable[..., Any],
-    has_aux: bool,
-    options: Options,
-    table: RefTable,
-    is_given_refs: bool = False,
-) -> Callable[[Dag], Any]:
-    def flat(primals: Dag) -> Any:
-        shown = table.show(primals)
-        inside = RefTable.of(primals._leaves) if is_given_refs else table
-        given = GivenTree(shown._untraced, shown._leaves, "args")
-        result = fun(*given.tree)
-        tell_lost((given,), result, fun)
-        if not has_aux:
-            return inside.hide(dag_of(result, options))
-        value, aux = pair(result)
-        return inside.hide(dag_of(value, options)), inside.hide(dag_of(aux, options))
-
-    return named(flat, Source(fun), ARGUMENT_TUPLE)
-
-
-@overload
-def vjp(
-    fun: Callable[..., R],
-    *primals: Any,
-    has_aux: Literal[False] = False,
-    reduce_axes: Sequence[Any] = (),
-    saveable_args: Any = True,
-    in_nzs: Any = None,
-    **options: Unpack[TreeOptions],
-) -> tuple[R, LinearMap]: ...
-@overload
-def vjp(
-    fun: Callable[..., Any],
-    *primals: Any,
-    has_aux: bool,
-    reduce_axes: Sequence[Any] = (),
-    saveable_args: Any = True,
-    in_nzs: Any = None,
-    **options: Unpack[TreeOptions],
-) -> tuple[Any, ...]: ...
 @with_wrapper_options
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = False,
     reduce_axes: Sequence[Any] = (),
-    saveable_args: Any = True,
-    in_nzs: Any = None,
-    **options: Unpack[TreeOptions],
+    namespace: str = "",
+    identity: Identity = "all",
 ) -> Any:
     """The value of a function of DAGs, and its pullback; as `jax.vjp`.
 
-    The pullback takes a cotangent, structured and shared as the value is, and gives a tuple of
-    cotangents, structured and shared as the primals are: that of a shared array is the sum over its
-    uses, and stands at all of its places. The same goes for the one that it takes. None stands for
-    integers, text and whatever else has no derivative; in what is given, anything may.
+    The pullback takes a cotangent of the value's structure, with one leaf for each shared object,
+    and gives a tuple of cotangents, structured and shared as the primals are: that of a shared
+    array is the sum over its uses. None stands for integers, text and whatever else has no
+    derivative.
 
     Args:
         fun: The function.
         primals: Its arguments.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        reduce_axes: As in the releases of JAX that have it.
-        saveable_args: With newer JAX: a tree of booleans, a prefix of the tuple of primals but for
-            the types of containers. What isn't saved has to be put into the pullback's `args_res`.
-            An array at several places is saved if that is so for all of them.
-        in_nzs: With newer JAX: such a tree, which says what is differentiated by.
+        reduce_axes: As in JAX.
 
     Returns:
         `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
         a compiled function may return it.
+
+    Raises:
+        SharingError: The pullback is given two cotangents for one object.
 
     >>> w = jnp.float32(3.0)
     >>> value, pullback = vjp(lambda p: p["a"] * p["b"], {"a": w, "b": w})
@@ -141,61 +162,33 @@ def vjp(
     >>> float(cotangent["a"]), cotangent["a"] is cotangent["b"]
     (6.0, True)
     """
-    how = Options.given(options, TreeOptions)
-    fun = anew(fun, how.namespace)
-    point, table = _with_separate_primals(_point(primals, how), in_nzs), RefTable()
-    hidden = table.hide(point, adds=True)
-    by = point if takes_grad_refs(table.refs) else hidden
-    jax_options = _flagged(point, by, how, saveable_args=saveable_args, in_nzs=in_nzs)
-    if reduce_axes:
-        jax_options["reduce_axes"] = reduce_axes
-    value, pullback, *aux = cast(Any, jax.vjp)(
-        _flat(fun, has_aux, how, table, by is not hidden),
-        by,
-        has_aux=has_aux,
-        **jax_options,
-    )
-    linear = LinearMap.at(pullback, value, "cotangent", by)
-    return table.show(value).tree, linear, *(table.show(x).tree for x in aux)
+    linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
+    out, pull, more = jax.vjp(linear.flat(), *linear.call.by, has_aux=True, reduce_axes=reduce_axes)
+    about = _About(linear.content, _types(out), linear.call.without_arrays())
+    return linear.finish(out, more, Pullback(pull, about))
 
 
-@overload
-def jvp(
-    fun: Callable[..., R],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: Literal[False] = False,
-    **options: Unpack[TreeOptions],
-) -> tuple[R, R]: ...
-@overload
-def jvp(
-    fun: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: bool,
-    **options: Unpack[TreeOptions],
-) -> tuple[Any, ...]: ...
 @with_wrapper_options
 def jvp(
     fun: Callable[..., Any],
     primals: Sequence[Any],
     tangents: Sequence[Any],
     has_aux: bool = False,
-    **options: Unpack[TreeOptions],
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
 ) -> Any:
     """The value of a function of DAGs, and its tangent; as `jax.jvp`.
 
     Args:
         fun: The function.
         primals: A tuple or list of its arguments.
-        tangents: Structured as the primals are. They may share more, and must not share less. In
-            the places of leaves that have no derivative there may be anything, such as None, which
-            stands there in the tangent that comes back.
+        tangents: Structured as the primals are. They may share more, and must not share less. None
+            stands for zero, and where there is no derivative.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
 
     Raises:
-        SharingError: Tangents have different objects where one of the primals has one. (What
-            several primals hold comes apart where they have different tangents.)
+        SharingError: Tangents have two different leaves where the primals have one object.
         TypeError: Tangents are structured in another way than the primals, or of other types.
 
     >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
@@ -203,64 +196,28 @@ def jvp(
     >>> float(value), float(tangent)
     (9.0, 6.0)
     """
-    for name, trees in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(trees, tuple | list):
-            raise TypeError(
-                f"{name} must be a tuple or a list, with a tree for each argument, but it is of "
-                f"type {type(trees).__name__}"
-            )
-    if type(primals) is not type(tangents):
-        raise TypeError(
-            "primals and tangents must be both tuples or both lists, but they are of types "
-            f"{type(primals).__name__} and {type(tangents).__name__}"
-        )
-    how = Options.given(options, TreeOptions)
-    fun = anew(fun, how.namespace)
-    point, table = _point(primals, how), RefTable()
-    by = table.hide(point, adds=True)
-    leaves = None
-    with suppress(SharingError):
-        leaves = matched(by._untraced, tuple(tangents), "the tuple of the tangents", "tangents")
-    if leaves is None:  # by argument, there may be one tangent for each
-        by = table.hide(parted_arguments(point), adds=True)
-        leaves = matched(by._untraced, tuple(tangents), "the tuple of the tangents", "tangents")
-    along = rebuilt(by._untraced, tangents_for(types_of(by), leaves), InnerDag)
-    try:
-        value, tangent, *aux = jax.jvp(
-            _flat(fun, has_aux, how, table), (by,), (along,), has_aux=has_aux
-        )
-    except (TypeError, ValueError) as error:
-        blame_tangent(error, by.with_paths("primals"), along.with_paths("tangents"))
-        raise
-    value = table.show(value)
-    structures = Structures.of(value.tree, value._untraced)
-    along_result = derivative(tangent._untraced, without_float0(tangent._leaves), structures)
-    return value.tree, along_result, *(table.show(x).tree for x in aux)
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise TypeError(f"{name} of jvp must be a tuple or a list, got {type(given).__name__}")
+    if len(primals) != len(tangents):
+        raise TypeError(f"jvp got {len(primals)} primals and {len(tangents)} tangents")
+    linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
+    out, changes, more = jax.jvp(
+        linear.flat(),
+        linear.call.by,
+        _tangents(linear.call, _types(linear.call.by), tangents),
+        has_aux=True,
+    )
+    return linear.finish(out, more, tangents_of(linear.content, changes))
 
 
-@overload
-def linearize(
-    fun: Callable[..., R],
-    *primals: Any,
-    has_aux: Literal[False] = False,
-    in_nzs: Any = None,
-    **options: Unpack[TreeOptions],
-) -> tuple[R, LinearMap]: ...
-@overload
-def linearize(
-    fun: Callable[..., Any],
-    *primals: Any,
-    has_aux: bool,
-    in_nzs: Any = None,
-    **options: Unpack[TreeOptions],
-) -> tuple[Any, ...]: ...
 @with_wrapper_options
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = False,
-    in_nzs: Any = None,
-    **options: Unpack[TreeOptions],
+    namespace: str = "",
+    identity: Identity = "all",
 ) -> Any:
     """The value of a function of DAGs, and its linear map at the primals; as `jax.linearize`.
 
@@ -268,28 +225,17 @@ def linearize(
         fun: The function.
         primals: Its arguments.
         has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        in_nzs: As in `vjp`.
 
     Returns:
         `(value, map)`; with `has_aux`, `(value, map, aux)`. The map takes a tangent for each
-        primal, as `jvp` does, and is a pytree. What several primals hold comes apart, since each
-        may have its own tangent.
+        primal, as `jvp` does, and is a pytree.
 
     >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
     >>> value, pushforward = linearize(lambda p: p[0] * p[1], [w, w])
     >>> float(pushforward([one, one]))
     6.0
     """
-    how = Options.given(options, TreeOptions)
-    fun = anew(fun, how.namespace)
-    point, table = _point(primals, how), RefTable()
-    if point.spec.num_shared and len(primals) > 1:
-        point = parted_arguments(point)
-    by = table.hide(point, adds=True)
-    jax_options = _flagged(point, by, how, in_nzs=in_nzs)
-    value, pushforward, *aux = cast(Any, jax.linearize)(
-        _flat(fun, has_aux, how, table), by, has_aux=has_aux, **jax_options
-    )
-    value = table.show(value)
-    linear = LinearMap.at(pushforward, by, "tangents", value)
-    return value.tree, linear, *(table.show(x).tree for x in aux)
+    linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
+    out, push, more = jax.linearize(linear.flat(), *linear.call.by, has_aux=True)
+    about = _About(linear.content, _types(linear.call.by), linear.call.without_arrays())
+    return linear.finish(out, more, Pushforward(push, about))

@@ -1,42 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.lax.while_loop` and `jax.lax.fori_loop`, of DAGs: the carry keeps its structure."""
+"""`while_loop` and `fori_loop`. What is one object in a carry before the body is one after it."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar, Unpack
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 
-from pydag.jaxinterop.boundary.held import anew
-from pydag.jaxinterop.boundary.match import alike
-from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.messages.naming import Source, signature_like
-from pydag.jaxinterop.notices.blame import blaming_value
-from pydag.jaxinterop.notices.lost_update import run_on
-from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
-from pydag.jaxinterop.packed.dag import InnerDag, Role, dag_of
-from pydag.jaxinterop.refs.table import RefTable
-from pydag.jaxinterop.static.untraced import Options
+from pydag.jaxinterop.calls.run import run_body
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.notices.source import Source, named
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.typing import Dag, Identity, Leaf, Where
 
-from .bodies import Get, Step, body_of, looped
-from .checks import check_callable
+from .carried import Carried, kept_body
 
-C = TypeVar("C")
-Y = TypeVar("Y")
+_CARRY = "carry"
+
+
+class _Contents:
+    """A carry whose refs' contents are carried, too: JAX runs the body twice for a derivative."""
+
+    def __init__(self, carried: Carried) -> None:
+        self._carried = carried
+
+    def start(self, arrays: Sequence[Leaf]) -> tuple[Sequence[Leaf], list[Leaf]]:
+        """The arrays, and the contents."""
+        return arrays, [ref[...] for ref in self._carried.refs.values()]
+
+    def inside(self, values: Any) -> tuple[Dag, list[Leaf]]:
+        """The carry as the body gets it, and its refs."""
+        arrays, contents = values
+        refs = list(map(jax.new_ref, contents))
+        return self._carried.build(arrays, refs), refs
+
+    def after(self, result: Dag, refs: Sequence[Leaf]) -> tuple[list[Leaf], list[Leaf]]:
+        """The arrays and the contents that the body leaves."""
+        return self._carried.match(result, _CARRY, refs), [ref[...] for ref in refs]
+
+    def finish(self, values: Any) -> Dag:
+        """The carry at last; the caller's refs are written."""
+        arrays, contents = values
+        for ref, content in zip(self._carried.refs.values(), contents, strict=True):
+            ref[...] = content
+        return self._carried.build(arrays)
 
 
 @with_wrapper_options
 def while_loop(
-    cond_fun: Callable[[Any], Any],
-    body_fun: Callable[[Any], C],
-    init_val: Any,
-    **options: Unpack[StaticOptions],
-) -> C:
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    init_val: Dag,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Dag:
     """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
+
+    What is one object before the body is one after it. Refs in the carry go in as their contents,
+    and are written at the end.
 
     Args:
         cond_fun: Whether to go on.
-        body_fun: Gives a DAG of the same structure. What is one object before and after stays one.
+        body_fun: Gives a DAG of the same structure.
         init_val: The first DAG.
+
+    Raises:
+        SharingError: The body returns two objects where the carry has one.
+        TypeError, ValueError: The body returns a carry of another structure or type.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
@@ -44,148 +75,84 @@ def while_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 8.0)
     """
-    text = "lax.while_loop: body_fun and cond_fun arguments should be callable"
-    check_callable(text, cond_fun, body_fun)
-    how = Options.given(options, StaticOptions)
-    cond_fun, body_fun = anew(cond_fun, how.namespace), anew(body_fun, how.namespace)
-    how.check_static(init_val)
+    options = Options(namespace, identity, static)
+    carried, arrays = Carried.of(init_val, options, "init_val")
+    carry, key = _Contents(carried), (carried.content, options.key())
 
-    def make_condition(get: Get) -> Step:
-        source = Source(cond_fun)
+    def condition(get: Callable[[], Any]) -> Any:
+        source = Source(get())
 
-        def step(table: RefTable, bare: InnerDag) -> Any:
-            carry = table.show(bare)
-            with blaming_value(*carry._take_apart()):
-                found = run_on(get(), (carry,), ("carry",))
-            if jax_private.around()[1]:
-                raise ValueError(_condition_writes(source))
-            return found
+        def flat(values: Any) -> Any:
+            tree, _ = carry.inside(values)
+            return run_body(get(), (tree,), options, source, "carry")
 
-        return step
+        return named(flat, source)
 
-    def make_body(get: Get) -> Step:
-        source = Source(body_fun)
+    def body(get: Callable[[], Any]) -> Any:
+        source = Source(get())
 
-        def step(table: RefTable, bare: InnerDag) -> InnerDag:
-            carry = table.show(bare)
-            with blaming_value(*carry._take_apart()):
-                result = run_on(get(), (carry,), ("carry",))
-            what = "what while_loop carries"
-            return alike(what, "carry", carry, result, how, source, table)
+        def flat(values: Any) -> Any:
+            tree, refs = carry.inside(values)
+            return carry.after(run_body(get(), (tree,), options, source, "carry"), refs)
 
-        return step
+        return named(flat, source)
 
-    _owner, condition = body_of(
-        cond_fun,
-        ("while_loop: cond_fun", how),
-        make_condition,
-        signature_like(cond_fun, "carry"),
+    found = jax.lax.while_loop(
+        kept_body(cond_fun, ("while condition", *key), carried.refs, condition),
+        kept_body(body_fun, ("while body", *key), carried.refs, body),
+        carry.start(arrays),
     )
-    _owner_too, body = body_of(
-        body_fun, ("while_loop: body_fun", how), make_body, signature_like(body_fun, "carry")
-    )
-
-    def of_contents(lent: list[Any], contents: list[Any], first: InnerDag) -> Any:
-        goes_on, function = condition.of_contents, body.of_contents.for_jax(lent)
-
-        def asked(carry: Any) -> Any:
-            found = goes_on.lent(lent, *carry)[0]
-            if goes_on.written:
-                raise ValueError(_condition_writes(Source(cond_fun)))
-            return found
-
-        def of_pair(carry: Any) -> Any:
-            carried, after = function(*carry)
-            return after, carried
-
-        after, last = jax.lax.while_loop(
-            goes_on.made("while_loop", lent, asked),
-            body.of_contents.made("while_loop", lent, of_pair),
-            (contents, first),
-        )
-        return after, last, None
-
-    last, _, _ = looped(
-        dag_of(init_val, how, "init_val", Role.KEY),
-        "init_val",
-        [
-            (Source(cond_fun).text, condition.of_contents),
-            (Source(body_fun).text, body.of_contents),
-        ],
-        lambda first: (jax.lax.while_loop(condition.plain, body.plain, first), None),
-        of_contents,
-    )
-    result: C = last.tree
-    return result
-
-
-def _condition_writes(source: Source) -> str:
-    return (
-        "the condition of while_loop writes into a ref, and may only read\n"
-        f"  The condition is {source.text}."
-    )
+    return carry.finish(found)
 
 
 @with_wrapper_options
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Callable[[Any, Any], C],
-    init_val: Any,
+    body_fun: Callable[..., Any],
+    init_val: Dag,
     *,
-    unroll: int | bool | None = None,
-    **options: Unpack[StaticOptions],
-) -> C:
+    unroll: Any = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Dag:
     """Apply `body_fun(i, carry)` for each `i` from `lower` to `upper`; as `jax.lax.fori_loop`.
 
     Args:
         lower, upper: The first `i`, and the one after the last.
-        body_fun: Gives a DAG of the same structure. What is one object before and after stays one.
+        body_fun: Gives a DAG of the same structure. What is one object before is one after it.
         init_val: The first DAG.
         unroll: As in JAX.
+
+    Raises:
+        SharingError, TypeError, ValueError: As `while_loop`.
 
     >>> w = jnp.float32(1.0)
     >>> out = fori_loop(0, 3, lambda i, p: pydag.dag_map(lambda x: x + i, p), {"a": w, "b": w})
     >>> out["a"] is out["b"], float(out["a"])
     (True, 4.0)
     """
-    check_callable("lax.fori_loop: body_fun argument should be callable", body_fun)
-    how = Options.given(options, StaticOptions)
-    body_fun = anew(body_fun, how.namespace)
-    how.check_static(init_val)
+    options = Options(namespace, identity, static)
+    carried, arrays = Carried.of(init_val, options, "init_val")
+    takes_contents = any(isinstance(bound, jax.core.Tracer) for bound in (lower, upper))
+    carry, key = _Contents(carried), ("fori", carried.content, options.key(), takes_contents)
 
-    def make(get: Get) -> Step:
-        source = Source(body_fun)
+    def body(get: Callable[[], Any]) -> Any:
+        source = Source(get())
 
-        def step(table: RefTable, i: Any, bare: InnerDag) -> InnerDag:
-            carry = table.show(bare)
-            with blaming_value(*carry._take_apart()):
-                result = run_on(get(), (carry,), ("carry",), i)
-            what = "what fori_loop carries"
-            return alike(what, "carry", carry, result, how, source, table)
+        def flat(i: Any, values: Any) -> Any:
+            if not takes_contents:
+                tree = carried.build(values)
+                result = run_body(get(), (i, tree), options, source, "i", "carry")
+                return carried.match(result, _CARRY)
+            tree, refs = carry.inside(values)
+            result = run_body(get(), (i, tree), options, source, "i", "carry")
+            return carry.after(result, refs)
 
-        return step
+        return named(flat, source)
 
-    signature = signature_like(body_fun, "i", "carry")
-    _owner, body = body_of(body_fun, ("fori_loop", how), make, signature)
-
-    def of_contents(lent: list[Any], contents: list[Any], first: InnerDag) -> Any:
-        function = body.of_contents.for_jax(lent)
-
-        def of_pair(i: Any, pair: Any) -> Any:
-            carried, after = function(pair[0], i, pair[1])
-            return after, carried
-
-        again = body.of_contents.made("fori_loop", lent, of_pair)
-        after, last = jax.lax.fori_loop(lower, upper, again, (contents, first), unroll=unroll)
-        return after, last, None
-
-    last, _, _ = looped(
-        dag_of(init_val, how, "init_val", Role.KEY),
-        "init_val",
-        [(Source(body_fun).text, body.of_contents)],
-        lambda first: (jax.lax.fori_loop(lower, upper, body.plain, first, unroll=unroll), None),
-        of_contents,
-    )
-    result: C = last.tree
-    return result
+    flat = kept_body(body_fun, key, carried.refs, body)
+    start: Any = carry.start(arrays) if takes_contents else arrays
+    found = jax.lax.fori_loop(lower, upper, flat, start, unroll=unroll)
+    return carry.finish(found) if takes_contents else carried.build(found)

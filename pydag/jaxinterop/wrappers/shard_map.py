@@ -1,120 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.shard_map` for functions of DAGs."""
+"""`shard_map`."""
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable
-from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 from jax.sharding import PartitionSpec
 
-from pydag.jaxinterop.boundary.call import Call, per_leaf
-from pydag.jaxinterop.boundary.held import anew
-from pydag.jaxinterop.messages.attributes import wraps
-from pydag.jaxinterop.messages.naming import COUNTED, Source, named
-from pydag.jaxinterop.options import TreeOptions, with_wrapper_options
-from pydag.jaxinterop.packed.dag import rebuilt
-from pydag.jaxinterop.packed.outputs import Outputs, unpacked
-from pydag.jaxinterop.packed.packed import Packed
-from pydag.jaxinterop.prefixes.treatments import Question, is_one_sharding
-from pydag.jaxinterop.refs.table import RefTable
-from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.jaxinterop.structure.groups import grouped
+from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.source import Source, named, wraps
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.packed import unpack
+from pydag.jaxinterop.treatments.outputs import Outputs
+from pydag.jaxinterop.treatments.treatments import Question, treatments
+from pydag.structure.text import short_repr
+from pydag.typing import Identity
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-# JAX gives no other name to the default: specs as the arguments are sharded.
 _INFER: Any = inspect.signature(jax.shard_map).parameters["in_specs"].default
 
 
-def _is_spec(spec: Any) -> bool:
-    return spec is None or isinstance(spec, PartitionSpec)
+_NOTHING: Any = PartitionSpec()  # type: ignore[no-untyped-call]  # JAX's class has no types
 
 
-def _describe(spec: Any) -> str:
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def _described(spec: Any) -> str:
     return f"given {spec}"
 
 
-_EVERYWHERE: Any = cast(Any, PartitionSpec)()
-_SPECS = "Give both places one spec, or one of them a copy."
-_IN_SPECS = Question("shard_map in_specs", _describe, _SPECS, _is_spec, is_one_sharding)
-_OUT_SPECS = Question("shard_map out_specs", _describe, _SPECS, _is_spec, is_one_sharding)
+_IN = Question("shard_map in_specs", _described, _is_spec)
+_OUT = Question("shard_map out_specs", _described, _is_spec)
 
 
-class _Argument(NamedTuple):
-    """Gives the names of the leaves that are packed for one of the arguments of a call."""
-
-    untraced: Untraced
-
-    def names(self, number: int) -> list[str]:
-        accessors = self.untraced.spec.accessors()
-        found = (accessors[i] for i in self.untraced.traced_positions())
-        return [way[2:].codify("") for way in found if way[1].entry == number]
-
-
-def parts_of(call: Call, count: int) -> tuple[Packed, ...]:
-    """For each of so many arguments the leaves that no earlier one has: `shard_map` counts them."""
-    untraced, paths = call._untraced, call.spec.paths()
-    order = [paths[position][1] for position in untraced.traced_positions()]
-    parts = grouped(call._leaves, order, count)
-    return tuple(Packed(part, _Argument(untraced), i) for i, part in enumerate(parts))
-
-
-class Decorator(Protocol):
-    """`shard_map` with options, before it is given the function."""
-
-    def __call__(self, f: Callable[P, R], /) -> Callable[P, R]: ...
-
-
-@overload
-def shard_map(
-    f: Callable[P, R],
-    /,
-    *,
-    out_specs: Any,
-    in_specs: Any = _INFER,
-    mesh: Any = None,
-    axis_names: AbstractSet[Hashable] = frozenset(),
-    check_vma: bool = True,
-    **options: Unpack[TreeOptions],
-) -> Callable[P, R]: ...
-@overload
-def shard_map(
-    f: None = None,
-    /,
-    *,
-    out_specs: Any,
-    in_specs: Any = _INFER,
-    mesh: Any = None,
-    axis_names: AbstractSet[Hashable] = frozenset(),
-    check_vma: bool = True,
-    **options: Unpack[TreeOptions],
-) -> Decorator: ...
 @with_wrapper_options
 def shard_map(
-    f: Callable[..., Any] | None = None,
+    f: Any = None,
     /,
     *,
     out_specs: Any,
     in_specs: Any = _INFER,
     mesh: Any = None,
-    axis_names: AbstractSet[Hashable] = frozenset(),
+    axis_names: Any = frozenset(),
     check_vma: bool = True,
-    **options: Unpack[TreeOptions],
+    namespace: str = "",
+    identity: Identity = "all",
 ) -> Any:
-    """Map a function of DAGs over the shards of their arrays; as `jax.shard_map`.
+    """Map a function of DAGs over parts of their arrays; as `jax.shard_map`.
+
+    A shared array is divided once, and is one array inside and in the result.
 
     Args:
-        f: The function. Left out, `shard_map` returns a decorator.
+        f: The function, of positional arguments. Left out, `shard_map` returns a decorator.
         out_specs: A tree prefix of the result.
         in_specs: A tree prefix of the tuple of arguments.
         mesh, axis_names, check_vma: As in JAX.
 
     Raises:
-        SharingError: When called: two places of one array are given two specs.
+        SharingError: When called: two places of one object are given two specs.
 
     >>> mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     >>> spec = jax.sharding.PartitionSpec("x")
@@ -124,34 +74,43 @@ def shard_map(
     >>> out["a"] is out["b"], out["a"].tolist()
     (True, [0.0, 2.0, 4.0])
     """
-    how = Options.given(options, TreeOptions)
-    jax_options = {"mesh": mesh, "axis_names": axis_names, "check_vma": check_vma}
+    jax_options: dict[str, Any] = {
+        "mesh": mesh,
+        "axis_names": axis_names,
+        "check_vma": check_vma,
+    }
     if f is None:
-        specs = {"out_specs": out_specs, "in_specs": in_specs}
-        return functools.partial(shard_map, **specs, **jax_options, **options)
+        own: dict[str, Any] = {"namespace": namespace, "identity": identity}
+        return functools.partial(
+            shard_map, out_specs=out_specs, in_specs=in_specs, **jax_options, **own
+        )
     if not callable(f):
-        raise TypeError(f"shard_map wants a function, but got one of type {type(f).__name__}")
-    fun = anew(f, how.namespace)
-    outputs, source = Outputs(out_specs, _EVERYWHERE, _OUT_SPECS, how), Source(fun)
+        raise TypeError(f"shard_map expects a function, got {short_repr(f)}")
+    options, source = Options(namespace, identity), Source(f)
+    outputs = Outputs(_OUT, out_specs, _NOTHING, options)
 
     @wraps(f)
+    @jax_private.shortens_tracebacks
     def mapped(*args: Any) -> Any:
-        call = Call.of(args, {}, how)
+        call: Any = args, {}
+        leaves, content = take_apart(call, options, CALL)
         specs = in_specs
         if specs is not _INFER:
             given = tuple(specs) if isinstance(specs, list) else specs
-            treatments = per_leaf(call, {"args": given, "kwargs": None}, _IN_SPECS, how)
-            specs = parts_of(treatments, len(args))
+            prefix = given if _is_spec(given) else (given, None)
+            specs = tuple(treatments(_IN, prefix, call, content, options))
 
-        def function(*parts: Packed) -> Any:
-            leaves = [leaf for part in parts for leaf in part.leaves]
-            result = rebuilt(call._untraced, leaves, Call).run(fun)
-            return outputs.pack(result, RefTable.of(leaves))
+        def flat(*leaves: Any) -> Any:
+            result, _ = run(f, content.build(leaves), options, source)
+            pairs = zip(content.traced_positions(), leaves, strict=True)
+            origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
+            return outputs.pack(result, origins)
 
-        more = {**jax_options, "in_specs": specs, "out_specs": outputs.prefix}
-        by_part = jax.shard_map(named(function, source, COUNTED), **more)
-        given = parts_of(call, len(args))
-        table = RefTable.of([leaf for part in given for leaf in part.leaves])
-        return unpacked(by_part(*given), table=table)
+        def paths() -> Sequence[str]:
+            return content.paths(CALL)
+
+        function: Callable[..., Any] = named(flat, source, paths)
+        staged = jax.shard_map(function, in_specs=specs, out_specs=outputs.prefix, **jax_options)
+        return unpack(staged(*leaves), content.all_leaves(leaves))
 
     return mapped

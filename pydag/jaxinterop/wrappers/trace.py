@@ -1,87 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.eval_shape` and `jax.make_jaxpr` for functions of DAGs."""
+"""`eval_shape` and `make_jaxpr`: functions that are traced and not run."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, ParamSpec, Unpack, cast
+from collections.abc import Callable
+from typing import Any
 
-import jax
-
-from pydag.jaxinterop.boundary.call import Call, kept_flat
-from pydag.jaxinterop.boundary.described import described_call
-from pydag.jaxinterop.boundary.held import anew
-from pydag.jaxinterop.messages.attributes import wraps
-from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
-from pydag.jaxinterop.prefixes.arguments import Chosen, as_numbers
-from pydag.jaxinterop.refs.table import RefTable
-from pydag.jaxinterop.static.differentiable import shape_of
-from pydag.jaxinterop.static.untraced import Options
-
-P = ParamSpec("P")
+from pydag.jaxinterop.compiled.jit import jit
+from pydag.jaxinterop.notices.source import wraps
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.treatments.arguments import check_function
+from pydag.typing import Dag, Identity, Where
 
 
-def table_of_shapes(call: Call) -> RefTable:
-    """The shapes and types of the refs of a call."""
-    refs: Any = RefTable.of(call._leaves).refs
-    return RefTable(list(map(shape_of, refs)))
+@with_wrapper_options
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
+    """The result of a function of DAGs with shapes and types for arrays; as `jax.eval_shape`.
 
-
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What `fun` returns, with `jax.ShapeDtypeStruct`s for arrays; as `jax.eval_shape`.
-
-    Arguments may hold such structs, too, or whatever else has a shape and a dtype; one that stands
-    at two places is one array inside. All
-    keywords are the function's: where pydag's are needed, take `jit(fun, ...).eval_shape`.
+    What is one object in the result is one `jax.ShapeDtypeStruct` in what this returns.
 
     Args:
-        fun: The function.
-        args, kwargs: What it would be called with.
+        fun: The function. It is traced, and not run.
+        args, kwargs: Its arguments. What has `shape` and `dtype` may stand for an array.
 
-    >>> w = jax.ShapeDtypeStruct((2, 3), "float32")
-    >>> out = eval_shape(lambda p: {"c": p["a"] + 1, "d": p["b"]}, {"a": w, "b": w})
-    >>> out["c"].shape
-    (2, 3)
+    >>> w = jax.ShapeDtypeStruct((2, 3), jnp.float32)
+    >>> out = eval_shape(lambda p: {"c": p["a"], "d": p["b"]}, {"a": w, "b": w})
+    >>> out["c"].shape, out["c"] is out["d"]
+    ((2, 3), True)
     """
-    fun = anew(fun, "")
-    _owner, function = kept_flat(fun, Options())
-    args, kwargs = described_call(args, kwargs, Options(), Chosen((), ()))
-    call = Call.keyed(args, kwargs, Options())
-    return table_of_shapes(call).show(jax.eval_shape(function, call)).tree
+    check_function(fun)
+    own = wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
+    return jit(own).eval_shape(*args, **kwargs)
 
 
 @with_wrapper_options
 def make_jaxpr(
-    fun: Callable[P, Any],
-    static_argnums: int | Iterable[int] = (),
-    axis_env: Sequence[tuple[Hashable, int]] | None = None,
+    fun: Callable[..., Any],
+    static_argnums: Any = (),
+    axis_env: Any = None,
     return_shape: bool = False,
-    **options: Unpack[StaticOptions],
-) -> Callable[P, Any]:
-    """A function that returns the jaxpr of `fun`; as `jax.make_jaxpr`.
+    abstracted_axes: Any = None,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Callable[..., Any]:
+    """A function that gives the program of a function of DAGs; as `jax.make_jaxpr`.
 
-    Its inputs are the distinct arrays of the arguments, its outputs those of the result.
+    The program takes and returns each distinct array once.
 
     Args:
-        fun: The function.
+        fun: The function. It is traced, and not run.
         static_argnums: Arguments that are not opened.
-        axis_env: Sizes of named axes, as in JAX.
-        return_shape: Whether a pair is returned, of the jaxpr and what `eval_shape` returns.
+        axis_env: As in JAX.
+        return_shape: Whether the result is a pair, of the program and what `eval_shape` gives.
+        abstracted_axes: As in JAX.
 
-    >>> w = jnp.float32(3.0)
-    >>> print(make_jaxpr(lambda p: p["a"] * p["b"])({"a": w, "b": w}))
-    { lambda ; a:f32[]. let b:f32[] = mul a a in (b,) }
+    >>> w = jnp.ones(3)
+    >>> len(make_jaxpr(lambda p: p["a"] + p["b"])({"a": w, "b": w}).in_avals)
+    1
     """
-    how = Options.given(options, StaticOptions)
-    arguments = Chosen(as_numbers(static_argnums), ())
-    cast(Any, jax.make_jaxpr)(fun, axis_env=axis_env)  # checks the function
+    options: dict[str, Any] = {"namespace": namespace, "identity": identity, "static": static}
+    compiled = jit(fun, static_argnums=static_argnums or None, **options)
 
     @wraps(fun)
-    def jaxpr(*args: P.args, **kwargs: P.kwargs) -> Any:
-        # JAX remembers what it traced of a function, whatever that holds.
-        _owner, function = kept_flat(anew(fun, how.namespace), how)
-        make = cast(Any, jax.make_jaxpr)(function, axis_env=axis_env, return_shape=return_shape)
-        shown = described_call(args, kwargs, how, arguments)
-        call = Call.keyed(*shown, how, arguments)
-        made = make(call)
-        return (made[0], table_of_shapes(call).show(made[1]).tree) if return_shape else made
+    def make(*args: Any, **kwargs: Any) -> Any:
+        traced = compiled.trace(*args, **kwargs)
+        return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
-    return jaxpr
+    return make

@@ -1,142 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.vmap` for functions of DAGs."""
+"""`vmap`."""
 
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
-import optree
+import jax.numpy as jnp
 
 import pydag._core as _core
-from pydag.errors import SharingError
-from pydag.jaxinterop.boundary.call import Call, flat, per_leaf
-from pydag.jaxinterop.boundary.held import check_function
-from pydag.jaxinterop.boundary.parted import parted_call, per_leaf_of_groups
-from pydag.jaxinterop.function_cache import cached_for_function
-from pydag.jaxinterop.messages.attributes import wraps
-from pydag.jaxinterop.messages.naming import Source
-from pydag.jaxinterop.messages.path_texts import LastStructure
-from pydag.jaxinterop.messages.roots import shortened
-from pydag.jaxinterop.notices.blame import blame_axes
-from pydag.jaxinterop.options import StaticOptions, with_wrapper_options
-from pydag.jaxinterop.packed.outputs import Outputs, unpacked
-from pydag.jaxinterop.prefixes.arguments import argument_text
-from pydag.jaxinterop.prefixes.treatments import (
-    COPIES,
-    Question,
-    is_one_axis_in,
-    is_one_axis_out,
-    one_level,
-)
-from pydag.jaxinterop.refs.table import RefTable
-from pydag.jaxinterop.static.option import is_array
-from pydag.jaxinterop.static.untraced import Options, Untraced
-from pydag.jaxinterop.updates.choice import NOTHING
-
-from .vmap_leaves import MappedLeaves
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.content.leaves import is_array
+from pydag.jaxinterop.content.numbers import number_in
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.content.separate import separated
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.source import Source, named, wraps
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.packed import unpack
+from pydag.jaxinterop.treatments.outputs import Outputs
+from pydag.jaxinterop.treatments.treatments import COPIES, Question, treatments
+from pydag.structure.text import short_repr
+from pydag.typing import Identity, Where
 
 
-def _is_axis(axis: Any) -> bool:
-    return axis is None or isinstance(axis, int)
-
-
-def _describe_axis(axis: Any) -> str:
+def _axis(axis: Any) -> str:
     return "not mapped" if axis is None else f"mapped over axis {axis}"
 
 
-_AXES = f"Give both places one axis, or one of them a copy.\n  {COPIES}"
-_IN_AXES = Question("vmap in_axes", _describe_axis, _AXES, _is_axis, is_one_axis_in)
-_OUT_AXES = Question("vmap out_axes", _describe_axis, _AXES, _is_axis, is_one_axis_out)
+def _counted(axis: Any, num_dims: int) -> Any:
+    """An axis counted from the first; anything else as it is."""
+    is_axis = isinstance(axis, int) and -num_dims <= axis < num_dims
+    return axis % num_dims if is_axis else axis
 
 
-def _check_axes(name: str, axes: Any, options: Options) -> None:
-    """Checks a prefix of axes before there are arguments.
-
-    At the place of a leaf that JAX doesn't trace there may be that leaf: text, a function, a number
-    of a module. What can be nothing but a mistake is an array, or a number that isn't whole.
-
-    Raises:
-        TypeError: There is one.
-    """
-    leaves, spec = _core.flatten(
-        axes, none_is_leaf=True, namespace=options.namespace, identity="nodes"
-    )
-    of_modules = frozenset(_core.module_leaves(spec)[0])
-    for i, leaf in enumerate(leaves):
-        is_wrong = is_array(leaf) or isinstance(leaf, float | complex)
-        if is_wrong and i not in of_modules:
-            raise TypeError(
-                f"vmap {name} must have ints and None as leaves, but there is "
-                f"{shortened(repr(leaf))}"
-            )
-
-
-class _Parted(NamedTuple):
-    """The axes of each argument, where arguments with other axes have come apart."""
-
-    axes: list[Any]
-    groups: list[int]
-
-    @classmethod
-    def of(cls, in_axes: Any, args: Any, kwargs: Any) -> "_Parted":
-        axes = list(in_axes) if isinstance(in_axes, tuple) else [in_axes] * len(args)
-        axes += [0] * len(kwargs)
-        return cls(axes, list(map(axes.index, axes)))
-
-
-class _LastAxes:
-    """The function that JAX made for the last call's structure, and the axes of its leaves.
-
-    They hold for each call with that untraced part while nobody changes the tree of axes, unless an
-    axis counts from the end: whether two such axes are one depends on the array.
-
-    Args:
-        in_axes: As given to `vmap`.
-        make: Makes the function, from a call.
-        namespace: Whose classes are nodes of the tree of axes, too.
-    """
-
-    def __init__(
-        self,
-        in_axes: Any,
-        make: Callable[[Call, _Parted | None], Callable[[Call], Any]],
-        namespace: str,
-    ) -> None:
-        self._in_axes, self._make, self._namespace = in_axes, make, namespace
-        self._last: tuple[Untraced, Any, Callable[[Call], Any]] | None = None
-
-    def function(self, call: Call, parted: _Parted | None = None) -> Callable[[Call], Any]:
-        axes = _core.flatten(
-            self._in_axes, none_is_leaf=True, namespace=self._namespace, identity="nodes"
-        )
-        last = self._last
-        if last is not None and last[0] == call._untraced and last[1] == axes:
-            return last[2]
-        function = self._make(call, parted)
-        is_from_the_end = any(isinstance(axis, int) and axis < 0 for axis in axes[0])
-        self._last = None if is_from_the_end else (call._untraced, axes, function)
-        return function
+_ADVICE = f"Give both places one axis, or one of them a copy.\n  {COPIES}"
+_IN = Question("vmap in_axes", _axis, None, _ADVICE, lambda axis, x: _counted(axis, jnp.ndim(x)))
+_OUT = Question(  # the function's result lacks the axis
+    "vmap out_axes", _axis, None, _ADVICE, lambda axis, x: _counted(axis, jnp.ndim(x) + 1)
+)
 
 
 @with_wrapper_options
 def vmap(
-    fun: Callable[P, R],
-    in_axes: int | Sequence[Any] | None = 0,
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
     out_axes: Any = 0,
-    axis_name: Hashable | None = None,
+    axis_name: Any = None,
     axis_size: int | None = None,
-    spmd_axis_name: Hashable | tuple[Hashable, ...] | None = None,
+    spmd_axis_name: Any = None,
     sum_match: bool = False,
-    **options: Unpack[StaticOptions],
-) -> Callable[P, R]:
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Callable[..., Any]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
-    A shared array is mapped once, and is one array inside and in the result. Arguments with axes of
-    their own are mapped each by its own; what several of them hold is an object for each. Leaves
+    A shared array is mapped once, and is one array inside and in the result. Arguments of one axis
+    specification have one identity table; what is in two with different ones is two inside. Leaves
     that JAX can't trace are in the result where the function put them, without an axis.
 
     Args:
@@ -147,80 +70,110 @@ def vmap(
         axis_name, axis_size, spmd_axis_name, sum_match: As in JAX.
 
     Raises:
-        SharingError: When called: two places of one array in one argument are given two axes.
+        SharingError: When called: two places of one object are given two axes.
+        ValueError: When called: a prefix doesn't fit, or an array doesn't have its axis, or the
+            sizes of axes differ.
 
     >>> w = jnp.arange(3.0)
     >>> out = vmap(lambda p: {"c": p["a"] * p["b"], "d": p["a"]})({"a": w, "b": w})
     >>> out["c"].tolist()
     [0.0, 1.0, 4.0]
     """
-    check_function(fun)
-    how = Options.given(options, StaticOptions)
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
+    options, source = Options(namespace, identity, static), Source(fun)
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    _check_axes("in_axes", in_axes, options)
+    _check_axes("out_axes", out_axes, options)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
         raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple with an entry for each positional "
-            f"argument, but it is {shortened(repr(in_axes))}"
+            "vmap in_axes must be an int, None, or a tuple of entries for the positional "
+            f"arguments, got {short_repr(in_axes)}"
         )
-    outputs = Outputs(out_axes, None, _OUT_AXES, how)
     jax_options: dict[str, Any] = {
         "axis_name": axis_name,
         "axis_size": axis_size,
         "spmd_axis_name": spmd_axis_name,
         "sum_match": sum_match,
     }
-    jax.vmap(fun, **jax_options)  # checks what can be checked without arguments
-    _check_axes("in_axes", in_axes, how)
-    _check_axes("out_axes", out_axes, how)
-    is_one_in = one_level(in_axes, how)[2].is_leaf()
-    source = Source(fun)
-    _owner, last = cached_for_function(fun, ("vmap", how), lambda get: LastStructure())
-
-    def axes_of(call: Call, parted: _Parted | None = None) -> Call:
-        if parted is not None:
-            return per_leaf_of_groups(call, *parted, _IN_AXES, how)
-        return per_leaf(call, {"args": in_axes, "kwargs": 0}, _IN_AXES, how)
-
-    function_of_call = flat(lambda: fun, source, outputs.pack, NOTHING)
-
-    def mapping(function: Callable[[Any], Any], axes: Any) -> Callable[[Any], Any]:
-        return jax.vmap(function, (axes,), outputs.prefix, **jax_options)
-
-    def mapping_of(call: Call, parted: _Parted | None) -> Callable[[Call], Any]:
-        axes = axes_of(call, parted)
-        if not MappedLeaves.fits(call):
-            return mapping(function_of_call, axes)
-        return MappedLeaves(call._untraced, axes, function_of_call, source, mapping)
-
-    def mapped_place(accessor: optree.PyTreeAccessor) -> str | None:
-        root, first = accessor[0].entry, accessor[1].entry
-        axis = in_axes[first] if isinstance(in_axes, tuple) and root == 0 else in_axes
-        return None if axis is None else argument_text(accessor)
-
-    over_one_axis = mapping(function_of_call, in_axes) if is_one_in else None
-    last_axes = _LastAxes(in_axes, mapping_of, how.namespace)
+    jax.vmap(fun, **jax_options)  # JAX checks what it is given
+    outputs = Outputs(_OUT, out_axes, None, options)
 
     @wraps(fun)
-    def mapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        has_one_axis = is_one_in and (not kwargs or in_axes == 0)
-        call = (Call.of if has_one_axis else Call.with_separate_arrays)(args, kwargs, how)
-        call._untraced.check_not_lazy("mapped over", mapped_place)
-        last.spec = call._untraced.spec
-        function, parted = over_one_axis, None
-        if function is None or not has_one_axis:
-            function = None
-            with suppress(SharingError):
-                function = last_axes.function(call)
-            if function is None:  # by argument, there may be one axis for each
-                parted = _Parted.of(in_axes, args, kwargs)
-                call = parted_call(call, parted.groups)
-                function = last_axes.function(call, parted)
-        try:
-            result: R = unpacked(function(call), table=RefTable.of(call._leaves))
-        except ValueError as error:
-            blame_axes(error, source, call.with_paths(), axes_of(call, parted)._leaves)
-            raise
-        return result
+    @jax_private.shortens_tracebacks
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+        if len(axes) != len(args):
+            raise ValueError(
+                f"vmap in_axes has {len(axes)} entries for {len(args)} positional arguments: "
+                f"{short_repr(in_axes)}"
+            )
+        groups = [*(_group(x, options) for x in axes), 0]
+        *own, by_name = separated(
+            (*args, kwargs), groups, options, lambda group, x: _counted(group, x.ndim)
+        )
+        call = tuple(own), by_name
+        leaves, content = take_apart(call, options, CALL)
+        by_leaf = treatments(_IN, (axes, 0), call, content, options)
+
+        def flat(*leaves: Any) -> Any:
+            result, _ = run(fun, content.build(leaves), options, source)
+            pairs = zip(content.traced_positions(), leaves, strict=True)
+            origins = {id(leaf): i for i, leaf in pairs if jax_private.is_ref(leaf)}
+            return outputs.pack(result, origins)
+
+        def paths() -> Sequence[str]:
+            return content.paths(CALL)
+
+        function = named(flat, source, paths)
+        mapped = jax.vmap(function, tuple(by_leaf), outputs.prefix, **jax_options)
+        _check_sizes(leaves, by_leaf, paths, source)
+        return unpack(mapped(*leaves), content.all_leaves(leaves))
 
     return mapped
+
+
+def _group(axes: Any, options: Options) -> Any:
+    """What is equal for equal axes; an axis itself."""
+    if isinstance(axes, int):
+        return axes
+    leaves, spec = _core.flatten(axes, none_is_leaf=True, namespace=options.namespace)
+    return spec, tuple(map(number_in, leaves))
+
+
+def _check_axes(name: str, axes: Any, options: Options) -> None:
+    """Checks that axes are integers and None; numbers that a module holds are configuration."""
+    leaves, spec = _core.flatten(
+        axes, none_is_leaf=True, namespace=options.namespace, identity="nodes"
+    )
+    owned = frozenset(_core.module_leaves(spec)[0])
+    for i, leaf in enumerate(leaves):
+        is_number = isinstance(leaf, float | complex) or (is_array(leaf) and jnp.ndim(leaf) > 0)
+        if is_number and i not in owned:
+            raise TypeError(
+                f"vmap {name} must have integers and None as leaves, got {short_repr(leaf)}"
+            )
+
+
+def _check_sizes(
+    leaves: Sequence[Any], axes: Sequence[Any], paths: Callable[[], Sequence[str]], source: Source
+) -> None:
+    """Checks that leaves have the axes that they are mapped over, all of one size.
+
+    Raises:
+        ValueError: One has no such axis, or the sizes differ.
+    """
+    sizes: dict[int, str] = {}
+    for path, leaf, axis in zip(paths(), leaves, axes, strict=True):
+        if axis is None:
+            continue
+        shape = jnp.shape(leaf)
+        if not -len(shape) <= axis < len(shape):
+            raise ValueError(
+                f"vmap was requested to map {path} over axis {axis}, and its shape is {shape}\n"
+                f"  The function is {source.text}."
+            )
+        sizes.setdefault(shape[axis], f"{path} has size {shape[axis]} along axis {axis}")
+    if len(sizes) > 1:
+        raise ValueError(
+            f"vmap got inconsistent sizes for array axes to be mapped: {'; '.join(sizes.values())}"
+            f"\n  The function is {source.text}."
+        )

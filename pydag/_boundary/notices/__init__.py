@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Warnings, and how messages speak of the user's code."""

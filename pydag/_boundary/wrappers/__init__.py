@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""JAX's functions for DAGs, a file each."""

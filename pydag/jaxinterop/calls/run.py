@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the user's function on a tree of its own."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+import pydag._core as _core
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL, path_texts
+from pydag.jaxinterop.notices.lost_tie import warn_of_lost_ties
+from pydag.jaxinterop.notices.lost_update import warn_of_lost_updates
+from pydag.jaxinterop.notices.source import Source
+from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, parameters_of
+from pydag.jaxinterop.updates.changes import Change, Given
+from pydag.jaxinterop.updates.update import Update, UpdatedArguments
+from pydag.sharing.tie import num_unties
+from pydag.typing import Dag
+
+
+class StaticArgument:
+    """A static argument: a leaf, whatever it is. It compares as a static value does.
+
+    Args:
+        value: The argument.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StaticArgument):
+            return NotImplemented
+        return _core.is_same_value(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return _core.value_hash(self.value)
+
+
+def _unwrapped(argument: Any) -> Any:
+    return argument.value if type(argument) is StaticArgument else argument
+
+
+def run(
+    fun: Callable[..., Any],
+    tree: tuple[Args, Kwargs],
+    options: Options,
+    source: Source,
+    *,
+    updated: Chosen | None = None,
+    is_staged: bool = True,
+) -> tuple[Dag, Update]:
+    """The result of a function, and what it writes into arguments that are updated.
+
+    Args:
+        tree: The arguments, made for this call.
+        updated: Which arguments are updated; None for a wrapper that has no such option.
+        is_staged: Whether the function is traced to be run later.
+    """
+    given = Given.of(tree, options, CALL)
+    own = UpdatedArguments(given, updated, is_staged) if updated else None
+    args = tuple(map(_unwrapped, tree[0]))
+    kwargs = {name: _unwrapped(argument) for name, argument in tree[1].items()}
+    result, changes = _called(fun, args, kwargs, given, source)
+    update = Update() if own is None else own.update(result)
+    warn_of_lost_updates(
+        given,
+        changes,
+        result,
+        source,
+        updated=() if own is None else own.spots,
+        has_option=updated is not None,
+    )
+    return result, update
+
+
+def run_body(
+    fun: Callable[..., Any], args: Args, options: Options, source: Source, *names: str
+) -> Dag:
+    """The result of the body of a loop: of positional arguments, by the names of its parameters.
+
+    Args:
+        names: Of the arguments, where the body doesn't tell its own.
+    """
+    parameters = [p.name for p in parameters_of(fun) if p.kind in _POSITIONAL]
+    roots = tuple(parameters[: len(args)]) if len(parameters) >= len(args) else names
+    given = Given.of(args, options, roots)
+    result, changes = _called(fun, args, {}, given, source)
+    warn_of_lost_updates(given, changes, result, source)
+    return result
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _called(
+    fun: Callable[..., Any], args: Args, kwargs: Kwargs, given: Given, source: Source
+) -> tuple[Dag, Sequence[Change]]:
+    """The result of a function, and what it changed. Warns of lost ties."""
+    before = num_unties()
+    try:
+        result = fun(*args, **kwargs)
+    except Exception as error:
+        _blame_number(error, given)
+        raise
+    if given.spec.num_shared and num_unties() == before:
+        warn_of_lost_ties(given, result, source)
+    return result, given.changes()
+
+
+def _blame_number(error: Exception, given: Given) -> None:
+    """Says which numbers are traced, where Python code needs the value of one."""
+    wanted = jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError
+    if not isinstance(error, wanted) or getattr(error, "__notes__", None):
+        return
+    numbers = [
+        path
+        for path, leaf in zip(path_texts(given.spec, given.roots), given.leaves, strict=True)
+        if isinstance(leaf, jax.core.Tracer) and leaf.ndim == 0 and jax.typeof(leaf).weak_type
+    ]
+    if numbers:
+        error.add_note(
+            f"These numbers are traced: {', '.join(numbers[:4])}. A module's numbers are static "
+            "(pj.Module, pydag.register_module); others by static= or static_argnums=. To decide "
+            "by data: jax.numpy.where, cond or a loop."
+        )

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function by `jit`, with its options: its programs, one for each content of its arguments."""
+
+import copyreg
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+
+import pydag._core as _core
+from pydag.jaxinterop.calls.run import StaticArgument
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.content.values import is_settled
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.difference import explain_miss
+from pydag.jaxinterop.notices.numbers import ChangingNumbers
+from pydag.jaxinterop.notices.source import Source
+from pydag.jaxinterop.packed.packed import unpack
+from pydag.jaxinterop.refs import contents
+from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, parameters_of
+from pydag.jaxinterop.treatments.outputs import Outputs, is_sharding
+from pydag.jaxinterop.treatments.treatments import Question, treatments
+from pydag.jaxinterop.updates.update import finish
+from pydag.sharing.tie import note_untie
+from pydag.typing import Dag, Leaf
+
+from .program import Program, Recipe
+
+_COMPARED = 8  # earlier calls, where a miss is explained
+_MOST = 4096  # programs that are remembered; they are easily made again
+
+
+def _placed(sharding: Any) -> str:
+    """In words; one that is written in two ways is the same."""
+    return "left to JAX" if sharding is None else f"given {sharding}".replace(", None)", ",)")
+
+
+IN_SHARDINGS = Question("jit in_shardings", _placed, is_sharding)
+OUT_SHARDINGS = Question("jit out_shardings", _placed, is_sharding)
+_DONATION = Question(
+    "donate_argnums",
+    str,
+    None,
+    "Donate both arguments or neither, or give one of them a copy.",
+    lambda how, leaf: "kept" if jax_private.is_ref(leaf) else how,
+)
+
+
+class CompiledFunction:
+    """A function, and how it is compiled.
+
+    Args:
+        get: Gives the function, which isn't owned.
+        static, donated, updated: Which of its arguments are.
+        shardings: Those of the arguments and those of the result.
+    """
+
+    def __init__(
+        self,
+        get: Callable[[], Callable[..., Any]],
+        source: Source,
+        options: Options,
+        *,
+        static: Chosen,
+        donated: Chosen,
+        updated: Chosen,
+        shardings: tuple[Any, Any],
+        jax_options: dict[str, Any],
+    ) -> None:
+        self.source, self.options = source, options
+        self._static, self._donated, self._in_shardings = static, donated, shardings[0]
+        self._made_of = {
+            "static": static,
+            "donated": donated,
+            "updated": updated,
+            "shardings": shardings,
+            "jax_options": jax_options,
+        }
+        self.outputs = Outputs(OUT_SHARDINGS, shardings[1], None, options)
+        self._recipe = Recipe(get, source, options, self.outputs, updated, jax_options)
+        self._programs: dict[Hashable, Program] = {}
+        self._numbers = ChangingNumbers(source)
+        self._plans = _core.call_plans(
+            lambda: None, options.namespace, options.identity, contents.access
+        )
+        parameters = parameters_of(get())
+        takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        self._places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For `cloudpickle`: where it arrives, nothing is compiled yet."""
+        return _arrived, (self._recipe.get(), self.options, self._made_of)
+
+    # --- a call ---
+
+    @jax_private.shortens_tracebacks
+    def run(self, args: Args, kwargs: Kwargs) -> Dag:
+        """A call that the core doesn't know how to make."""
+        if self._recipe.unties.is_set:
+            note_untie()
+        call = self.arranged(args, kwargs)
+        leaves, program = self.prepare(call)
+        program.prepare(leaves)
+        try:
+            returned = program.call(leaves)
+        except contents.WritesMoreError as error:
+            self._write_more(program, error)
+            returned = program.call(leaves)
+        plan = program.plan(leaves)
+        if plan is not None:
+            _core.add_plan(self._plans, program.spec_key, plan)
+        everything = program.content.all_leaves(leaves)
+        return finish(returned, call, lambda packed: unpack(packed, everything))
+
+    def recover(self, error: Exception, args: Args, kwargs: Kwargs) -> Any:
+        """The result of a call of the core's that raised; NotImplemented if none can be."""
+        return self.run(args, kwargs) if type(error) is contents.WritesMoreError else NotImplemented
+
+    def _write_more(self, program: Program, error: contents.WritesMoreError) -> None:
+        program.write(error.written)
+        _core.forget_plans(self._plans, program.spec_key)
+
+    def prepare(self, call: tuple[Args, Kwargs]) -> tuple[list[Leaf], Program]:
+        """The traced leaves of a call, and the program for it."""
+        leaves, content = take_apart(call, self.options, CALL)
+        refs = contents.replaceable(leaves)
+        key = content, refs
+        program = self._programs.get(key)
+        if program is None:
+            self._numbers.add(content)
+            known = [p.content for p in list(self._programs.values())[-_COMPARED:]]
+            explain_miss(self.source, content, known)
+            donated, shardings = self._donated_leaves(call, content, leaves), None
+            if self._in_shardings is not None:
+                shardings = self._shardings(call, content)
+            program = Program(self._recipe, content, donated, shardings, refs)
+            if len(self._programs) >= _MOST:
+                self.forget()
+            self._programs[key] = program
+        return leaves, program
+
+    def arranged(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """The arguments as they are flattened: static ones as leaves, names as in the signature."""
+        if len(kwargs) > 1 and self._places.keys() >= kwargs.keys():
+            kwargs = {name: kwargs[name] for name in sorted(kwargs, key=self._places.__getitem__)}
+        spots = self._static.spots(args, kwargs)
+        if not spots:
+            return tuple(args), kwargs
+        return (
+            tuple(self._static_leaf(x, i) if i in spots else x for i, x in enumerate(args)),
+            {n: self._static_leaf(x, n) if n in spots else x for n, x in kwargs.items()},
+        )
+
+    def _static_leaf(self, value: Any, spot: int | str) -> StaticArgument:
+        known = _core.static_leaf(self._plans, value)
+        if known is not None:
+            return known  # type: ignore[no-any-return]  # the leaves that were added below
+        _check_static(value, spot, self.options)
+        leaf = StaticArgument(value)
+        if is_settled(value):
+            _core.add_static_leaf(self._plans, leaf, None)
+        return leaf
+
+    # --- what a program is made with ---
+
+    def _donated_leaves(
+        self, call: tuple[Args, Kwargs], content: Content, leaves: Sequence[Leaf]
+    ) -> tuple[int, ...]:
+        args, kwargs = call
+        spots = self._donated.spots(args, kwargs)
+        if not spots:
+            return ()
+        prefix = (
+            tuple("donated" if i in spots else "kept" for i in range(len(args))),
+            {name: "donated" if name in spots else "kept" for name in kwargs},
+        )
+        found = treatments(_DONATION, prefix, call, content, self.options)
+        pairs = zip(found, leaves, strict=True)
+        return tuple(
+            i for i, (how, x) in enumerate(pairs) if how == "donated" and not jax_private.is_ref(x)
+        )
+
+    def _shardings(self, call: tuple[Args, Kwargs], content: Content) -> tuple[Any, ...]:
+        args, kwargs = call
+        given = self._in_shardings
+        if isinstance(given, list):
+            given = tuple(given)
+        static = self._static.spots(args, kwargs)
+        if isinstance(given, tuple) and static:  # JAX counts the other arguments
+            waiting = iter(given)
+            given = tuple(None if i in static else next(waiting) for i in range(len(args)))
+        prefix = given if is_sharding(given) else (given, None)
+        return tuple(treatments(IN_SHARDINGS, prefix, call, content, self.options))
+
+    # --- what users see ---
+
+    def core_caller(self) -> _core.JitCaller:
+        """The core's part of the function that users call."""
+        return _core.jit_caller(
+            plans=self._plans,
+            unties=self._recipe.unties,
+            note_untie=note_untie,
+            places=self._places,
+            static_numbers=self._static.numbers,
+            static_names=frozenset(self._static.names),
+            run=self.run,
+            recover=self.recover,
+        )
+
+    def caller(self) -> Callable[..., Any]:
+        """The function that users call: the core makes its calls."""
+        caller = self.core_caller()
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return caller(*args, **kwargs)
+
+        _core.lead_calls_to_caller(call)
+        return call
+
+    def cache_size(self) -> int:
+        """For how many kinds of arguments JAX has compiled the function."""
+        made = [p.jitted for p in self._programs.values() if p.jitted is not None]
+        return sum(jitted._cache_size() for jitted in made)
+
+    def forget(self) -> None:
+        """Forgets what was compiled."""
+        for program in self._programs.values():
+            if program.jitted is not None:
+                program.jitted.clear_cache()
+        self._programs.clear()
+        _core.forget_plans(self._plans, None)
+        _core.forget_static_leaves(self._plans)
+
+
+def _arrived(fun: Any, options: Options, made_of: dict[str, Any]) -> CompiledFunction:
+    return CompiledFunction(lambda: fun, Source(fun), options, **made_of)
+
+
+def _arrived_caller(compiled: CompiledFunction) -> _core.JitCaller:
+    return compiled.core_caller()
+
+
+def _reduce_caller(caller: _core.JitCaller) -> tuple[Any, ...]:
+    run: Any = caller.run  # a method of the compiled function
+    return _arrived_caller, (run.__self__,)
+
+
+copyreg.pickle(_core.JitCaller, _reduce_caller)
+
+
+def _check_static(value: Any, spot: int | str, options: Options) -> None:
+    """Checks a static argument.
+
+    Raises:
+        ValueError: It can't be hashed, or it is a tree that holds an array.
+    """
+    where = f"args[{spot}]" if isinstance(spot, int) else f"kwargs[{spot!r}]"
+    try:
+        hash(value)
+    except TypeError as error:
+        raise ValueError(
+            f"{where} is a static argument and can't be hashed: {error}\n  A static argument is "
+            "part of the key of the compiled function. Pass a hashable value, such as a tuple for "
+            "a list."
+        ) from None
+    if _core.is_leaf(value, namespace=options.namespace):
+        return
+    for leaf in _core.leaves(value, namespace=options.namespace):
+        if isinstance(leaf, jax.Array | jax.core.Tracer) or hasattr(
+            type(leaf), "__array_interface__"
+        ):
+            raise ValueError(
+                f"{where} is a static argument and holds an array: it would be a constant, and "
+                "stale when it changes\n  Pass it as an ordinary argument: a module's numbers are "
+                "static as they are."
+            )

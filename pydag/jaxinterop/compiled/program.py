@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX compiles: one jitted function for each content of a function's arguments.
+
+JAX gets the traced leaves one by one, and nothing else; the function that it calls closes over the
+content.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import pydag._core as _core
+from pydag._core import SpecKey
+from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.content.values import is_settled
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.source import Source, named
+from pydag.jaxinterop.refs import contents
+from pydag.jaxinterop.treatments.arguments import Chosen
+from pydag.jaxinterop.treatments.outputs import Outputs
+from pydag.sharing.tie import num_unties
+from pydag.typing import Leaf
+
+_Positions = tuple[int, ...]
+
+
+class Recipe:
+    """What all programs of a function have in common.
+
+    Args:
+        get: Gives the user's function.
+        outputs: The treatments of its result.
+        updated: The arguments that are updated.
+        jax_options: Of `jax.jit`.
+        unties: Set once the function has untied something on purpose.
+    """
+
+    def __init__(
+        self,
+        get: Callable[[], Callable[..., Any]],
+        source: Source,
+        options: Options,
+        outputs: Outputs,
+        updated: Chosen,
+        jax_options: dict[str, Any],
+    ) -> None:
+        self.get, self.source, self.options, self.outputs = get, source, options, outputs
+        self.updated, self.jax_options, self.unties = updated, jax_options, _core.flag()
+
+    def flat(self, content: Content) -> Callable[..., Any]:
+        """The function of leaves that JAX traces."""
+        positions = content.traced_positions()
+
+        def flat(*leaves: Leaf) -> Any:
+            before = num_unties()
+            tree: Any = content.build(leaves)
+            result, update = run(self.get(), tree, self.options, self.source, updated=self.updated)
+            if num_unties() != before:
+                self.unties.set()
+            pairs = zip(positions, leaves, strict=True)
+            origins = {id(leaf): i for i, leaf in pairs if jax_private.is_ref(leaf)}
+            packed = self.outputs.pack(result, origins, makes_refs=True)
+            return update.beside(packed) if self.updated else packed
+
+        return named(flat, self.source, lambda: content.paths(CALL))
+
+
+class Program:
+    """A jitted function for one content.
+
+    Args:
+        content: Of the arguments.
+        donated: Positions among the traced leaves.
+        shardings: One for each traced leaf; None where nothing is said.
+        refs: Positions, among the traced leaves, of refs whose contents are passed.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        content: Content,
+        donated: _Positions,
+        shardings: Sequence[Any] | None,
+        refs: _Positions,
+    ) -> None:
+        self.content, self.refs, self.written = content, refs, _Positions()
+        self._recipe, self._donated, self._shardings = recipe, donated, shardings
+        self._flat = recipe.flat(content)
+        self._closes_over_refs = False
+        may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
+        self._copy: Callable[[Leaf], Leaf] | None = _copy if donated and may_repeat else None
+        self._inner = jax.jit(self._flat) if refs else None
+        self.jitted: Any = None if refs else self._jitted(self._flat, donated)
+
+    def _jitted(self, flat: Any, donated: _Positions) -> Any:
+        prefix = self._recipe.outputs.prefix
+        given: dict[str, Any] = {} if self._shardings is None else {"in_shardings": self._shardings}
+        if prefix is not None:
+            nothing: Any = None
+            if self._recipe.updated:
+                prefix = _core.make_updated(None, (prefix, None, nothing))
+            given["out_shardings"] = (prefix, None) if self.written else prefix
+        return jax.jit(flat, donate_argnums=donated, **given, **self._recipe.jax_options)
+
+    @property
+    def spec_key(self) -> SpecKey:
+        """The structure of the arguments."""
+        return _core.spec_key(self.content.spec)
+
+    def prepare(self, leaves: Sequence[Leaf]) -> None:
+        """Finds out into which refs the function writes, before its first call."""
+        if self._inner is None:
+            return
+        if self.jitted is None or self._closes_over_refs:
+            traced = self._inner.trace(*leaves)
+            paths = self.content.paths(CALL)
+            self._closes_over_refs = contents.check_not_closed_over(
+                traced, leaves, self.refs, paths.__getitem__
+            )
+            if self.jitted is None:
+                self.write(contents.written_among(traced, self.refs))
+
+    def write(self, more: frozenset[int]) -> None:
+        """Lets more contents come out."""
+        self.written = tuple(sorted({*self.written, *more}))
+        flat = contents.with_contents(self._inner, self.refs, self.written)
+        donated = tuple(sorted({*self._donated, *self.written}))
+        self.jitted = self._jitted(
+            named(flat, self._recipe.source, lambda: self.content.paths(CALL)), donated
+        )
+
+    def arguments(self, leaves: Sequence[Leaf]) -> list[Leaf]:
+        """What the jitted function is called with."""
+        found = list(leaves)
+        if self.refs:
+            found = contents.contents_in(leaves, self.refs, self.written)
+        if self._copy is not None:
+            kept = tuple(i for i in range(len(found)) if i not in self._donated)
+            donated = _core.donated_apart(tuple(found), self._donated, kept, self._copy)
+            for i, leaf in zip(self._donated, donated, strict=True):
+                found[i] = leaf
+        return found
+
+    def call(self, leaves: Sequence[Leaf]) -> Any:
+        """What JAX returns; new contents of refs are written."""
+        returned = self.jitted(*self.arguments(leaves))
+        if self.written:
+            returned, new = returned
+            contents.write(leaves, self.written, new)
+        return returned
+
+    def plan(self, leaves: Sequence[Leaf]) -> Any:
+        """How the core makes calls with leaves of these classes; None if it can't."""
+        content = self.content
+        everything = content.all_leaves(leaves)
+        if self._closes_over_refs or not all(map(is_settled, content.values)):
+            return None
+        refs = [i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf)]
+        if len(refs) != len(self.refs) or any(type(leaves[i]) is not jax.Ref for i in refs):
+            return None
+        positions = content.traced_positions()
+        donated = [positions[i] for i in sorted({*self._donated, *self.written})]
+        return _core.call_plan(
+            key=None,
+            tag=None,
+            classes=tuple(map(type, everything)),
+            static_positions=content.positions,
+            statics=content.values,
+            function=self.jitted,
+            donated=donated,
+            kept=list(positions),
+            copy=self._copy,
+            is_spread=True,
+            refs=[positions[i] for i in self.refs],
+            written=[positions[i] for i in self.written],
+            has_devices=bool(refs) and jax.local_device_count() > 1,
+        )
+
+
+def _copy(leaf: Leaf) -> Leaf:
+    """A copy of a donated array that stands at another place, too."""
+    is_array = isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer)
+    return jnp.copy(leaf) if is_array else leaf

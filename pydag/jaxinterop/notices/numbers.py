@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A warning about a number of a module that compiles the function anew each time."""
+
+import itertools
+from collections import deque
+
+import pydag._core as _core
+from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.leaves import is_number
+from pydag.jaxinterop.content.paths import CALL, path_texts
+from pydag.structure.text import short_repr
+
+from .source import Source
+
+_TRACES = 4
+
+
+class ChangingNumbers:
+    """The contents for which a function was traced last."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._has_warned = source, False
+        self._last: deque[Content] = deque(maxlen=_TRACES)
+
+    def add(self, content: Content) -> None:
+        """Notes a trace. Warns once if a number was another one in each of the last three."""
+        self._last.append(content)
+        alike = all(c.key == content.key and c.positions == content.positions for c in self._last)
+        if self._has_warned or len(self._last) < _TRACES or not alike:
+            return
+        for i, position in enumerate(content.positions):
+            values = [c.values[i] for c in self._last]
+            changes = not any(itertools.starmap(_core.is_same_value, itertools.pairwise(values)))
+            if changes and all(map(is_number, values)):
+                self._has_warned = True
+                self._source.warn(
+                    f"{self._source.text} is compiled anew for each value of "
+                    f"{path_texts(content.spec, CALL)[position]}, a number of a module: "
+                    f"{', '.join(map(short_repr, values))}\n  A module's numbers are static. Make "
+                    "it an array: jnp.asarray(value).",
+                    UserWarning,
+                )
+                return

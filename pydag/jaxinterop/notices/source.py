@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How messages, of JAX's too, come to speak of the user's function, file and line.
+
+JAX is given functions of ours. It says which function it is about by what `inspect.unwrap` finds,
+and names arguments by `inspect.signature` and by the keys of pytrees. So our functions have the
+user's name, and a `Source` as what they wrap.
+"""
+
+import contextlib
+import functools
+import inspect
+import os
+import sys
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+
+from pydag.jaxinterop.foreign import jax_private
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PACKAGE_FOLDER = f"{Path(__file__).parents[2]}{os.sep}"
+JAX_FOLDER = f"{Path(jax.__file__).parent}{os.sep}"
+jax_private.hide_frames_of(PACKAGE_FOLDER)
+jax_private.hide_in_tracebacks(PACKAGE_FOLDER)
+
+
+def name_of(fun: Callable[..., Any]) -> str:
+    """The name by which a function is known in what JAX traced and compiled."""
+    name = getattr(fun, "__name__", None)
+    if isinstance(name, str):
+        return name
+    return name_of(fun.func) if isinstance(fun, functools.partial) else type(fun).__name__
+
+
+class Source:
+    """Stands for a user's function where JAX asks which one it is. It doesn't own the function."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.__name__ = name_of(fun)
+        qualified = getattr(fun, "__qualname__", None)
+        self.__qualname__ = qualified if isinstance(qualified, str) else self.__name__
+        inner = inspect.unwrap(fun)
+        while isinstance(inner, functools.partial):
+            inner = inspect.unwrap(inner.func)
+        for holder in (inner, vars(type(inner)).get("__call__")):
+            code = getattr(holder, "__code__", None)
+            if isinstance(code, types.CodeType):
+                self.__code__ = code
+                break
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"
+
+    @property
+    def text(self) -> str:
+        """Such as "forward at model.py:12"."""
+        code = getattr(self, "__code__", None)
+        where = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
+        return self.__name__ + where
+
+    def warn(self, text: str, category: type[Warning]) -> None:
+        """Warns at the function: the call that is traced may stand anywhere."""
+        code = getattr(self, "__code__", None)
+        if code is None:
+            warn_at_call(text, category)
+        else:
+            warnings.warn_explicit(text, category, code.co_filename, code.co_firstlineno)
+
+
+def warn_at_call(text: str, category: type[Warning]) -> None:
+    """Warns at the innermost line of the user's."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(
+        (PACKAGE_FOLDER, JAX_FOLDER)
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
+
+
+class _Unnamed(inspect.Parameter):
+    """A parameter that adds nothing to the keys of the pytree that is passed for it."""
+
+    @property
+    def name(self) -> str:
+        return ""
+
+
+class LeafNames(inspect.Signature):
+    """The signature of a function of leaves one by one, by which JAX calls them by their paths.
+
+    Args:
+        paths: Gives the paths; JAX asks when it traces.
+    """
+
+    def __init__(self, paths: Callable[[], Sequence[str]]) -> None:
+        super().__init__([inspect.Parameter("leaves", inspect.Parameter.VAR_POSITIONAL)])
+        self._paths = paths
+
+    def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
+        paths = self._paths()
+        if len(paths) != len(args):
+            return super().bind(*args, **kwargs)
+        bound = super().bind(*args, **kwargs)
+        bound.arguments.clear()
+        bound.arguments.update(zip(paths, args, strict=True))
+        return bound
+
+
+def named(function: F, source: Source, paths: Callable[[], Sequence[str]] | None = None) -> F:
+    """The function, under the name and from the place that JAX shall show.
+
+    Args:
+        paths: Of the leaves that it is called with.
+    """
+    shown: Any = function
+    shown.__name__, shown.__qualname__ = source.__name__, source.__qualname__
+    # Not that of what is wrapped, for which JAX asks, too.
+    shown.__signature__ = inspect.signature(function) if paths is None else LeafNames(paths)
+    shown.__wrapped__ = source
+    return function
+
+
+def wraps(fun: Callable[..., Any]) -> Callable[[F], F]:
+    """As `functools.wraps`, for callables of every class, whose name may be missing or no text."""
+
+    def decorate(wrapper: F) -> F:
+        with contextlib.suppress(Exception):  # code of the callable's class may run
+            functools.update_wrapper(wrapper, fun, updated=())
+        shown: Any = wrapper
+        shown.__name__ = name_of(fun)
+        if not isinstance(getattr(fun, "__qualname__", None), str):
+            shown.__qualname__ = shown.__name__
+        shown.__wrapped__ = fun
+        return wrapper
+
+    return decorate

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`apply_updates`: a model with updates added to it."""
+
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from pydag.errors import SharingError
+from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.plain_trace import plain_trace
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.dag import Dag as PackedDag
+from pydag.typing import Dag, Identity, Leaf
+
+from .nested import tree_of
+
+T = TypeVar("T")
+
+_UNTIED = (
+    "An optimizer of optax's alone, or plain jax.tree.map, unties updates. Make it "
+    "pydag.jaxinterop.optimizer(tx), or map with pj.tree.map."
+)
+
+
+def _added(parameter: Leaf, update: Leaf) -> Leaf:
+    """The sum, of the dtype of the parameter, and weakly typed where that is."""
+    old = jnp.asarray(parameter)
+    new = jnp.asarray(parameter + update).astype(old.dtype)
+    if old.weak_type and not new.weak_type:
+        new = jax_private.convert_element_type(new, old.dtype, weak_type=True)
+    return new
+
+
+@with_wrapper_options
+def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Identity = "all") -> T:
+    """A model with updates added to it; as `optax.apply_updates`, and what is shared stays shared.
+
+    The leaves keep their types. Where the update is None, the leaf stays. A ref that has an update
+    gets a new content, and the new model holds the same ref.
+
+    Args:
+        params: The model.
+        updates: What `update` of an `optimizer` returns; or any DAG of this structure. It may share
+            more than the model.
+
+    Raises:
+        SharingError: There are two updates for one leaf.
+        ValueError: The updates are structured in another way.
+
+    >>> w, change = jnp.ones(2), jnp.full(2, -0.5)
+    >>> new = apply_updates({"a": w, "b": w, "n": 3}, {"a": change, "b": change, "n": None})
+    >>> new["a"] is new["b"], new["a"].tolist(), new["n"]
+    (True, [0.5, 0.5], 3)
+    """
+    leaves, content = take_apart(tree_of(params), Options(namespace, identity), "params")
+    try:
+        found = content.match(tree_of(updates), "updates")
+    except SharingError as error:
+        raise SharingError(
+            f"there are two updates for one leaf\n{error}\n  {plain_trace() or _UNTIED}"
+        ) from None
+    except ValueError as error:
+        error.add_note("Pass the model and its updates: apply_updates(model, updates).")
+        raise
+    written: list[tuple[Leaf, Leaf]] = []
+    for i, (leaf, update) in enumerate(zip(leaves, found, strict=True)):
+        if update is None or getattr(update, "dtype", None) == jax.dtypes.float0:
+            continue
+        if jax_private.is_ref(leaf):
+            written.append((leaf, _added(leaf[...], update)))
+        else:
+            leaves[i] = _added(leaf, update)
+    new = content.build(leaves)
+    for ref, value in written:
+        ref[...] = value
+    result: Any = PackedDag(new, namespace=namespace) if isinstance(params, PackedDag) else new
+    return result  # type: ignore[no-any-return]  # it is of the class of `params`

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with what an optimizer is given."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.errors import SharingError
+from pydag.jaxinterop.notices.plain_trace import plain_trace
+from pydag.typing import Leaf
+
+from .nested import Trained
+
+_UNTIED = (
+    "Plain functions of JAX and optax untie what is one object. Take pydag.jaxinterop's grad, jit "
+    "and apply_updates, and pj.tree.map in the place of jax.tree.map; pydag.retie ties again."
+)
+
+
+def other_gradient(error: ValueError) -> ValueError:
+    """The error about a gradient that isn't structured as the model is."""
+    if isinstance(error, SharingError):
+        return SharingError(
+            f"the gradient is shared in another way than the model\n{error}\n  "
+            f"{plain_trace() or _UNTIED}"
+        )
+    error.add_note(
+        "The optimizer's state is for a model of another structure than this gradient. For a new "
+        "model make a state: state = opt.init(model)."
+    )
+    return error
+
+
+def no_gradient(trained: Trained, gradients: Sequence[Leaf]) -> ValueError:
+    """The error about something that is trained and has no gradient."""
+    pairs = zip(trained.paths("updates"), gradients, strict=True)
+    path = next(path for path, gradient in pairs if gradient is None)
+    return ValueError(
+        f"the gradient is None at {path}, which the optimizer trains\n  Give both the same "
+        "selection, grad(loss, wrt=where) and optimizer(tx, wrt=where); or let a gradient of zeros "
+        "stand there."
+    )
+
+
+def other_model(known: PyDagSpec, given: PyDagSpec) -> ValueError:
+    """The error about a model that isn't of the structure that the state is for."""
+    shown = _core.explain(known, given, roots="params")
+    if known.num_paths == given.num_paths and (known.is_prefix(given) or given.is_prefix(known)):
+        return SharingError(
+            "the optimizer's state is for a model that is shared in another way\n"
+            f"  (first: the model that it is for, second: the model now)\n{shown}\n  "
+            f"{plain_trace() or _UNTIED}"
+        )
+    return ValueError(
+        "the optimizer's state is for a model of another structure\n"
+        f"  (first: the model that it is for, second: the model now)\n{shown}\n  "
+        "The gradient comes first, the model last: update(gradient, state, model). For a new model "
+        "make a state: state = opt.init(model)."
+    )
+
+
+@contextmanager
+def about_models() -> Iterator[None]:
+    """Says in what optax raises in which form it sees a model.
+
+    Raises:
+        TypeError: Something expects more than a dict.
+    """
+    note = (
+        "optax sees a model as a nested dict of the arrays that are trained, such as {'layers': "
+        "{0: {'weight': ...}}}. A mask, or labels, that are a tree like the model: "
+        "pydag.jaxinterop.mask(tree); a selection: pydag.jaxinterop.mask(model, where)."
+    )
+    try:
+        yield
+    except AttributeError as error:
+        raise TypeError(f"{error}\n  {note}") from error
+    except (TypeError, ValueError, KeyError) as error:
+        error.add_note(note)
+        raise

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nested dict that optax sees of a model: the arrays that are trained, each at one place.
+
+It looks as flax's parameters do. Keys are attribute names, keys of dicts and indices; an array that
+is at several places is at its anchor's, and a Variable of NNX is the array in it.
+"""
+
+import functools
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.content.paths import path_texts
+from pydag.jaxinterop.content.state import variable_classes
+from pydag.jaxinterop.packed.dag import Dag as PackedDag
+from pydag.registry.class_table import inherits
+from pydag.structure.listing import Listing
+from pydag.typing import Dag, Leaf, Path
+
+
+def tree_of(tree: Dag, *, keeps_variables: bool = False) -> Dag:
+    """The model that is meant: a `Dag` stands for its tree, a state of NNX for its values.
+
+    `nnx.Optimizer` begins with a state of Variables, and updates by values.
+    """
+    nnx: Any = sys.modules.get("flax.nnx")
+    if isinstance(tree, PackedDag):
+        return tree.tree
+    is_state = nnx is not None and isinstance(tree, nnx.State) and not keeps_variables
+    return nnx.as_pure(tree) if is_state else tree
+
+
+class Trained:
+    """Which arrays of a model an optimizer trains: what its state knows, beside optax's.
+
+    Args:
+        spec: The structure of the model.
+        positions: Of the arrays, among its leaves.
+    """
+
+    def __init__(self, spec: PyDagSpec, positions: tuple[int, ...]) -> None:
+        self.spec, self.positions = spec, positions
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trained):
+            return NotImplemented
+        return self.positions == other.positions and self.spec == other.spec
+
+    def __hash__(self) -> int:
+        return hash((self.spec, self.positions))
+
+    def __repr__(self) -> str:
+        return f"Trained({len(self.positions)} of {self.spec._brief_repr()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Trained, (self.spec, self.positions)
+
+    @functools.cached_property
+    def _ways(self) -> list[Path]:
+        """The keys that lead to each array in the nested dict."""
+        ways = _ways(self.spec, self.positions)
+        keys: dict[Path, dict[Any, Any]] = {}
+        for way in ways:
+            for depth, key in enumerate(way):
+                keys.setdefault(way[:depth], {})[key] = key
+        if len(set(ways)) < len(ways):
+            raise TypeError("two arrays of the model have one path: its class names children alike")
+        names = {above: _sortable(list(below)) for above, below in keys.items()}
+        return [tuple(names[way[:i]][key] for i, key in enumerate(way)) for way in ways]
+
+    def nested(self, values: Sequence[Any]) -> Any:
+        """The nested dict of one value for each array."""
+        root: dict[Any, Any] = {}
+        for way, value in zip(self._ways, values, strict=True):
+            if not way:
+                return value  # the model is one array
+            node = root
+            for key in way[:-1]:
+                node = node.setdefault(key, {})
+            node[way[-1]] = value
+        return root
+
+    def values(self, nested: Any) -> list[Any]:
+        """The values in such a dict."""
+        return [functools.reduce(lambda node, key: node[key], way, nested) for way in self._ways]
+
+    def match(self, tree: Dag, root: str) -> list[Any]:
+        """What a tree of the model's form has for each leaf of the model.
+
+        Raises:
+            ValueError: It has another structure.
+            SharingError: It has two different things for one leaf.
+        """
+        return _core.match_at(self.spec, tree_of(tree), root)
+
+    def pick(self, leaves: Sequence[Leaf]) -> list[Leaf]:
+        """What is trained of all leaves."""
+        return [leaves[i] for i in self.positions]
+
+    def paths(self, root: str) -> list[str]:
+        """The path of each array in the model."""
+        return self.pick(path_texts(self.spec, root))
+
+
+def _ways(spec: PyDagSpec, positions: Sequence[int]) -> list[Path]:
+    if not variable_classes:
+        paths = spec.paths()
+        return [paths[i] for i in positions]
+    listing = Listing.of(spec)
+    records, parents = listing.records, listing.parents
+    return [
+        tuple(
+            records[step].entry
+            for step in listing.way(listing.leaves[i])
+            if not is_variable_class(records[parents[step]].type)
+        )
+        for i in positions
+    ]
+
+
+def is_variable_class(cls: object) -> bool:
+    """Whether instances of a class are a variable, which stands for what it holds."""
+    return isinstance(cls, type) and any(inherits(cls, known) for known, _ in variable_classes)
+
+
+def _sortable(keys: list[Any]) -> dict[Any, Any]:
+    """The names of keys in a dict that JAX has to sort."""
+    try:
+        sorted(keys)
+        return dict(zip(keys, keys, strict=True))
+    except TypeError:
+        texts = list(map(str, keys))
+    return dict(zip(keys, texts if len(set(texts)) == len(keys) else map(repr, keys), strict=True))

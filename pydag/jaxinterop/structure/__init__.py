@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Structures as listings: two of them in step, and what is alike in them."""

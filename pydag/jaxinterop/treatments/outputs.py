@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results whose leaves get different treatments: shardings, axes, specs.
+
+JAX wants the treatments before it calls the function, whose result isn't known then. So the leaves
+of the result come in groups, one for each treatment that the user named.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+from jax import tree_util
+
+import pydag._core as _core
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.numbers import number_in
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.packed.packed import Origins, Packed, pack, packed_of, unpack, without_refs
+from pydag.typing import Dag, Leaf
+
+from .treatments import Question, treatments
+
+
+class Outputs:
+    """The treatments of a result.
+
+    Args:
+        question: What the prefix answers.
+        prefix: Given by the user.
+        nothing: The treatment of what has no leaves.
+
+    Attributes:
+        prefix: What JAX is given.
+    """
+
+    def __init__(self, question: Question, prefix: Any, nothing: Any, options: Options) -> None:
+        answers, spec = _core.flatten(
+            prefix,
+            is_leaf=question.is_answer,
+            none_is_leaf=True,
+            namespace=options.namespace,
+            identity="nodes",
+        )
+        self._question, self._given, self._options = question, prefix, options
+        self._answers: list[Any] = []
+        owned = frozenset[int]().union(*_core.module_leaves(spec))
+        is_answer = question.is_answer or _is_axis
+        for i, answer in enumerate(map(number_in, answers)):
+            if not is_answer(answer) and (i in owned or isinstance(answer, str)):
+                continue  # configuration
+            if answer not in self._answers:
+                self._answers.append(answer)
+        self._is_one = spec.is_leaf()
+        self.prefix = prefix if self._is_one else Grouped(nothing, self._answers)
+
+    def pack(self, result: Dag, origins: Origins, *, makes_refs: bool = False) -> Any:
+        """The result of a function, for JAX."""
+        if self._is_one:
+            return pack(result, self._options, origins, makes_refs=makes_refs)
+        leaves, content = take_apart(result, self._options, "result", is_result=True)
+        found = treatments(self._question, self._given, result, content, self._options, "result")
+        arrays, sources = without_refs(leaves, origins, makes_refs)
+        if sources is not None:
+            found = [x for x, source in zip(found, sources, strict=True) if source < 0]
+        order = tuple(map(self._answers.index, found))
+        groups = [
+            [x for x, group in zip(arrays, order, strict=True) if group == number]
+            for number in range(len(self._answers))
+        ]
+        return Grouped(_About(content, sources, order), groups)
+
+
+class _About:
+    """What a grouped result is, beside its leaves."""
+
+    def __init__(
+        self, content: Content, sources: tuple[int, ...] | None, order: tuple[int, ...]
+    ) -> None:
+        self.content, self.sources, self.order = content, sources, order
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _About) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.content, self.order))
+
+
+class Grouped:
+    """A result whose leaves are in groups. A prefix of such a form has one treatment for each."""
+
+    def __init__(self, about: Any, groups: Iterable[Any]) -> None:
+        self.about, self.groups = about, list(groups)
+
+    def packed(self) -> Packed:
+        """The result as it is without groups."""
+        waiting = list(map(iter, self.groups))
+        leaves = [next(waiting[number]) for number in self.about.order]
+        return packed_of(self.about.content, leaves, self.about.sources)
+
+    def fill(self, leaves: Sequence[Leaf]) -> Dag:
+        """The result for a caller with these leaves: the core calls this."""
+        return unpack(self.packed(), leaves)
+
+
+tree_util.register_static(_About)
+tree_util.register_pytree_node(
+    Grouped,
+    lambda grouped: ((grouped.about, *grouped.groups), None),
+    lambda _, parts: Grouped(parts[0], parts[1:]),
+)
+
+
+def _is_axis(x: Any) -> bool:
+    return x is None or type(x) is int
+
+
+def is_sharding(x: Any) -> bool:
+    """Whether something says how an array is placed, or that nothing is said."""
+    if x is None or isinstance(x, jax.sharding.Sharding | jax.sharding.PartitionSpec | jax.Device):
+        return True
+    return type(x).__name__ in ("Format", "AutoLayout", "UnspecifiedValue")

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One treatment for each object, at every path, read from a tree prefix."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+
+import pydag._core as _core
+from pydag.errors import SharingError
+from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.numbers import number_in
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL, Roots, path_texts
+from pydag.typing import Dag, Leaf
+
+COPIES = 'pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.'
+
+
+class Question(NamedTuple):
+    """What a prefix answers for each leaf."""
+
+    name: str  # of the argument that has the prefix
+    describe: Callable[[Any], str]  # an answer, in words
+    is_answer: Callable[[Any], bool] | None = None  # where an answer may itself be a node
+    advice: str = COPIES
+    normal: Callable[[Any, Leaf], Any] = lambda answer, _: answer  # equal for what is the same
+
+
+def treatments(
+    question: Question,
+    prefix: Any,
+    tree: Dag,
+    content: Content,
+    options: Options,
+    roots: Roots = CALL,
+) -> list[Any]:
+    """What a prefix says about each traced leaf of a tree.
+
+    Args:
+        content: Of the tree.
+        roots: What errors call the tree.
+
+    Raises:
+        ValueError: The prefix doesn't fit the tree.
+        SharingError: One object would get two treatments.
+    """
+    answers, given = _core.flatten(
+        prefix,
+        is_leaf=question.is_answer,
+        none_is_leaf=True,
+        namespace=options.namespace,
+        identity="nodes",
+    )
+    answers = list(map(number_in, answers))
+    spec = content.spec
+    if given.is_leaf():
+        return [answers[0]] * (spec.num_leaves - len(content.positions))
+    # None is a place of its own, so that a prefix may have None there.
+    leaves, full = _core.flatten(
+        tree, none_is_leaf=True, namespace=options.namespace, identity=options.identity
+    )
+    try:
+        found, conflicts = _core.broadcast_leaves(given, answers, full)
+    except ValueError as error:
+        raise ValueError(
+            f"{question.name} must be a tree prefix of the corresponding value: "
+            f"{_with_roots(str(error), roots)}\n  The prefix of an object is such an object, or "
+            "one answer for all of it."
+        ) from None
+    if conflicts:
+        by_path = dict(zip(path_texts(full, "tree"), leaves, strict=True))
+        _check(conflicts, question, content, roots, by_path)
+    found = [answer for answer, leaf in zip(found, leaves, strict=True) if leaf is not None]
+    return list(content.traced_among(found))
+
+
+def _check(
+    conflicts: Any, question: Question, content: Content, roots: Roots, leaves: Mapping[str, Leaf]
+) -> None:
+    texts = path_texts(content.spec, "tree")
+    static = {texts[i] for i in content.positions}
+    for one, other, first, second in conflicts:
+        a, b = question.describe(first), question.describe(second)
+        if a == b or one in static or _plain(first) == _plain(second):
+            continue
+        leaf = leaves[one]
+        if question.normal(first, leaf) == question.normal(second, leaf):
+            continue
+        raise SharingError(
+            f"one object is both {a} and {b}\n"
+            f"  {_with_roots(one, roots)} is {a}\n"
+            f"  {_with_roots(other, roots)}, the same object, is {b}\n  {question.advice}"
+        )
+
+
+def _plain(answer: Any) -> Any:
+    """An answer in one form: a spec may be written in several ways."""
+    spec = getattr(answer, "spec", answer)
+    if not isinstance(spec, jax.P):
+        return answer
+    parts = [part[0] if isinstance(part, tuple) and len(part) == 1 else part for part in spec]
+    while parts and parts[-1] is None:
+        parts.pop()
+    about = [getattr(answer, name, None) for name in ("mesh", "memory_kind", "unreduced")]
+    return (type(answer), *about, *parts)
+
+
+def _with_roots(text: str, roots: Roots) -> str:
+    if isinstance(roots, str):
+        return text.replace("tree", roots, 1) if text.startswith("tree") else text
+    for number, root in enumerate(roots):
+        text = text.replace(f"tree[{number}]", root)
+    return text

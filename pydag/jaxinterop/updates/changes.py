@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one comparison: what a function changed in the tree that it was given.
+
+It serves both what is written into the caller's objects, and the warning about changes that would
+be lost.
+"""
+
+from collections.abc import Iterator, Sequence
+from operator import is_
+from typing import Any, NamedTuple
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import MISSING, LeavesByPath, Roots, path_texts
+from pydag.jaxinterop.packed.dag import Dag as PackedDag
+from pydag.typing import Dag, Leaf, Path
+
+
+class Change(NamedTuple):
+    """A leaf that is another one, or that there was not, or is no more."""
+
+    path: Path
+    text: str  # the path as Python text
+    holders: tuple[Any, ...]  # the objects on the way, as they are now, outermost first
+    old: Leaf  # MISSING where it was added
+    new: Leaf  # MISSING where it was removed
+
+
+class Given(NamedTuple):
+    """A tree as a function gets it."""
+
+    tree: Dag
+    leaves: Sequence[Leaf]
+    spec: PyDagSpec
+    options: Options
+    roots: Roots
+
+    @classmethod
+    def of(cls, tree: Dag, options: Options, roots: Roots) -> "Given":
+        """The tree as it is now: what a class does when it is built is no change."""
+        return cls(tree, *options.flatten(tree, roots), options, roots)
+
+    def changes(self) -> list[Change]:
+        """What has changed since."""
+        try:
+            leaves, spec = self.options.flatten(self.tree, self.roots)
+        except (TypeError, ValueError):
+            return []  # such as a cycle: the next flatten raises it
+        is_same = spec == self.spec and len(leaves) == len(self.leaves)
+        if is_same and all(map(is_, leaves, self.leaves)):
+            return []
+        return [*self._replaced(leaves, spec), *self._removed(spec)]
+
+    def _replaced(self, leaves: Sequence[Leaf], spec: PyDagSpec) -> Iterator[Change]:
+        before, texts = LeavesByPath(self.spec, self.leaves), path_texts(spec, self.roots)
+        for i, (path, leaf) in enumerate(zip(spec.paths(), leaves, strict=True)):
+            old = before.at(path)
+            if old is not leaf:
+                yield Change(path, texts[i], self._holders(path), old, leaf)
+
+    def _removed(self, spec: PyDagSpec) -> Iterator[Change]:
+        now, texts = LeavesByPath(spec, range(spec.num_leaves)), path_texts(self.spec, self.roots)
+        for i, (path, leaf) in enumerate(zip(self.spec.paths(), self.leaves, strict=True)):
+            if now.at(path) is MISSING:
+                yield Change(path, texts[i], self._holders(path), leaf, MISSING)
+
+    def _holders(self, path: Path) -> tuple[Any, ...]:
+        """The objects on the way to a leaf, as far as they are there."""
+        found, at = [], self.tree
+        for entry in path:
+            found.append(at)
+            children, entries, _ = _core.open_one_level(at, namespace=self.options.namespace)
+            at = next((c for c, e in zip(children, entries, strict=True) if e == entry), MISSING)
+            if at is MISSING or _core.is_leaf(at, namespace=self.options.namespace):
+                break
+        return tuple(found)
+
+
+def nodes_of(tree: Dag, options: Options) -> dict[int, Any]:
+    """The objects of a tree, and of Dags in it, that have identity and hold something, by ids."""
+    found: dict[int, Any] = {}
+
+    def note(node: Any) -> bool:
+        found[id(node)] = node
+        return False
+
+    waiting = [tree]
+    for part in waiting:
+        leaves = _core.leaves(part, is_leaf=note, namespace=options.namespace)
+        for leaf in leaves:
+            found.pop(id(leaf), None)
+        seen = {id(x) for x in waiting}
+        dags = (node for node in found.values() if isinstance(node, PackedDag))
+        waiting += [dag.tree for dag in dags if id(dag.tree) not in seen]
+    return {key: node for key, node in found.items() if not isinstance(node, tuple | type(None))}
+
+
+_BUILTIN = (dict, list, tuple)
+
+
+def is_registered(node: Any, namespace: str) -> bool:
+    """Whether an object is an instance of a registered class: a module, a record, one of NNX's."""
+    if isinstance(node, _BUILTIN) or type(node).__module__ == "collections":
+        return False
+    return not _core.is_leaf(node, namespace=namespace)

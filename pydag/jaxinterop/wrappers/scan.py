@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`scan`, `map` and `associative_scan`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pydag.jaxinterop.calls.run import run_body
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.notices.source import Source, named
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.packed import pack, unpack
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, Identity, Leaf, Where
+
+from .carried import Carried, kept_body
+
+_CARRY = "carry"
+
+
+@with_wrapper_options
+def scan(
+    f: Callable[..., Any],
+    init: Dag,
+    xs: Dag = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: Any = 1,
+    _split_transpose: bool = False,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> tuple[Dag, Dag]:
+    """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
+
+    What is one object in the carry before the body is one after it. There is one identity table for
+    the carry, and one for what is scanned; an array to which tuples alone lead is one of its own at
+    each place, so `(z, z)` is a carry of two. The body is traced once.
+
+    Args:
+        f: `f(carry, x)` returns a pair `(carry, y)`.
+        init: The first carry.
+        xs: What is scanned: a DAG of arrays with a leading axis of one size.
+        length, reverse, unroll, _split_transpose: As in JAX.
+
+    Returns:
+        The last carry, and the `y`s, stacked.
+
+    Raises:
+        SharingError: The body returns two objects where the carry has one.
+        TypeError, ValueError: The body returns a carry of another structure or type, or no pair.
+
+    >>> w = jnp.float32(1.0)
+    >>> double = lambda p, x: (pydag.jaxinterop.tree.map(lambda leaf: x * leaf, p), p["a"])
+    >>> last, ys = scan(double, {"a": w, "b": w}, jnp.array([2.0, 3.0]))
+    >>> last["a"] is last["b"], float(last["a"]), ys.tolist()
+    (True, 6.0, [1.0, 2.0])
+    """
+    options = Options(namespace, identity, static)
+    _check_callable(f, "scan")
+    carried, arrays = Carried.of(init, options, "init")
+    over, slices = Carried.of(xs, options, "xs")
+    _check_axes(over, slices)
+    refs = [*carried.refs.values(), *over.refs.values()]
+
+    def body(get: Callable[[], Any]) -> Any:
+        source = Source(get())
+
+        def flat(values: list[Leaf], row: list[Leaf]) -> Any:
+            args = carried.build(values), over.build(row)
+            result = run_body(get(), args, options, source, "carry", "x")
+            if not isinstance(result, tuple | list) or len(result) != 2:
+                raise TypeError(
+                    "the body of scan must return a pair (carry, y), got " + short_repr(result)
+                )
+            return carried.match(result[0], _CARRY), _packed(result[1], options, refs)
+
+        return named(flat, source)
+
+    key = "scan", carried.content, over.content, options.key()
+    flat = kept_body(f, key, refs, body)
+    found, ys = jax.lax.scan(
+        flat, arrays, slices, length, reverse, unroll, _split_transpose=_split_transpose
+    )
+    return carried.build(found), unpack(ys, refs)
+
+
+def _packed(result: Dag, options: Options, refs: list[Leaf]) -> Any:
+    return pack(result, options, {id(ref): number for number, ref in enumerate(refs)})
+
+
+def _check_callable(f: Any, what: str) -> None:
+    if not callable(f):
+        raise TypeError(f"{what} expects a function, got {short_repr(f)}")
+
+
+def _check_axes(over: Carried, arrays: list[Leaf]) -> None:
+    """Checks that what is scanned has a leading axis, of one size.
+
+    Raises:
+        ValueError: It hasn't.
+    """
+    paths = [path for i, path in enumerate(over.content.paths("xs")) if i not in over.refs]
+    sizes: dict[int, str] = {}
+    for path, array in zip(paths, arrays, strict=True):
+        if jnp.ndim(array) == 0:
+            raise ValueError(f"scan got a value without a leading axis: {path}")
+        sizes.setdefault(jnp.shape(array)[0], path)
+    if len(sizes) > 1:
+        text = ", ".join(f"{path} has size {size}" for size, path in sizes.items())
+        raise ValueError(f"scan got values with different leading axis sizes: {text}")
+
+
+@with_wrapper_options
+def map(  # JAX's name
+    f: Callable[..., Any],
+    xs: Dag,
+    *,
+    batch_size: int | None = None,
+    namespace: str = "",
+    identity: Identity = "all",
+    static: Where | None = None,
+) -> Dag:
+    """Apply a function to each slice of a DAG along leading axes; as `jax.lax.map`.
+
+    Args:
+        f: The function, of a slice.
+        xs: A DAG of arrays with a leading axis of one size.
+        batch_size: As in JAX.
+
+    >>> w = jnp.arange(3.0)
+    >>> map(lambda p: p["a"] * p["b"], {"a": w, "b": w}).tolist()
+    [0.0, 1.0, 4.0]
+    """
+    options = Options(namespace, identity, static)
+    _check_callable(f, "map")
+    over, slices = Carried.of(xs, options, "xs")
+    _check_axes(over, slices)
+    refs = list(over.refs.values())
+
+    def body(get: Callable[[], Any]) -> Any:
+        source = Source(get())
+
+        def flat(row: list[Leaf]) -> Any:
+            result = run_body(get(), (over.build(row),), options, source, "x")
+            return _packed(result, options, refs)
+
+        return named(flat, source)
+
+    flat = kept_body(f, ("map", over.content, options.key()), refs, body)
+    return unpack(jax.lax.map(flat, slices, batch_size=batch_size), refs)
+
+
+@with_wrapper_options
+def associative_scan(
+    fn: Callable[..., Any],
+    elems: Dag,
+    reverse: bool = False,
+    axis: int = 0,
+    *,
+    namespace: str = "",
+    identity: Identity = "all",
+) -> Dag:
+    """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
+
+    Args:
+        fn: Combines two DAGs to one of the same structure. What is one object stays one.
+        elems: A DAG of arrays.
+        reverse, axis: As in JAX.
+
+    >>> w = jnp.arange(4.0)
+    >>> add = lambda p, q: pydag.jaxinterop.tree.map(lambda x, y: x + y, p, q)
+    >>> out = associative_scan(add, {"a": w, "b": w})
+    >>> out["a"] is out["b"], out["a"].tolist()
+    (True, [0.0, 1.0, 3.0, 6.0])
+    """
+    options, source = Options(namespace, identity), Source(fn)
+    over, arrays = Carried.of(elems, options, "elems")
+
+    def flat(first: list[Leaf], second: list[Leaf]) -> list[Leaf]:
+        args = over.build(first), over.build(second)
+        return over.match(run_body(fn, args, options, source, "a", "b"), "the result")
+
+    found = jax.lax.associative_scan(named(flat, source), arrays, reverse=reverse, axis=axis)
+    return over.build(found)
