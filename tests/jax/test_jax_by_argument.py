@@ -96,7 +96,7 @@ def test_two_differentiated_arguments_share() -> None:
 
 def test_wrt_and_static_and_refs() -> None:
     """The same with a selection, with static leaves, and beside a ref."""
-    gradient = pj.grad(loss, wrt="*.w", static="*.steps")(NET, NET)
+    gradient = pj.grad(loss, wrt="*.w", static=str)(NET, NET)
     assert float(gradient.one.w) == WANTED
     ref = jax.new_ref(jnp.float32(0))
 
@@ -152,30 +152,24 @@ def test_vmap_has_axes_by_argument() -> None:
 
 
 def test_jvp_has_tangents_by_argument() -> None:
-    """Where the tangents of two arguments differ, what both hold comes apart."""
+    """What two arguments hold is one, and has one tangent; of arrays alone each has its own."""
     w = {"w": jnp.float32(3.0)}
     one, zero = {"w": jnp.float32(1.0)}, {"w": jnp.float32(0.0)}
-    _, tangent = pj.jvp(lambda p, q: p["w"] * q["w"], (w, w), (one, zero))
-    assert float(tangent) == 3
     _, tangent = pj.jvp(lambda p, q: p["w"] * q["w"], (w, w), (one, one))
     assert float(tangent) == 6
-    with pytest.raises(pydag.SharingError):
-        pj.jvp(lambda p: p[0]["w"] * p[1]["w"], ([w, w],), ([one, zero],))
+    _, tangent = pj.jvp(jnp.multiply, (w["w"], w["w"]), (one["w"], zero["w"]))
+    assert float(tangent) == 3
+    with pytest.raises(pydag.SharingError, match="the tuple of the tangents"):
+        pj.jvp(lambda p, q: p["w"] * q["w"], (w, w), (one, zero))
 
 
 def test_linearize_has_tangents_by_argument() -> None:
-    """The linear map takes another tangent for each argument, also where both are one model."""
+    """So does the linear map."""
     w = {"w": jnp.float32(3.0)}
     one, zero = {"w": jnp.float32(1.0)}, {"w": jnp.float32(0.0)}
-    _, pushforward = pj.linearize(lambda p, q: p["w"] * q["w"] ** 2, w, w)
+    _, pushforward = pj.linearize(lambda p, q: p["w"] * q["w"] ** 2, w, pj.tree.copy(w))
     for tangents, expected in (((one, one), 27), ((one, zero), 9), ((zero, one), 18)):
         assert float(pushforward(*tangents)) == expected
-
-
-def test_updates_keep_arguments_together() -> None:
-    """With `update_argnums` the error stays: what is written has one place to go to."""
-    with pytest.raises(pydag.SharingError, match="both differentiated and not differentiated"):
-        pj.grad(lambda p, q: p["w"] * q["w"], update_argnums=1)(*[{"w": jnp.float32(1.0)}] * 2)
 
 
 def test_donated_and_kept_stays_an_error() -> None:
@@ -191,7 +185,7 @@ def test_a_deep_q_network_starts_as_its_target() -> None:
     optimizer = pj.optimizer(__import__("optax").sgd(0.01))
 
     def td(params: Any, target: Any, x: Any) -> Any:
-        return (params["w"] * x - (1 + 0.9 * target["w"] * x)) ** 2
+        return (params["w"] * x - (target["b"] + 0.9 * target["w"] * x)) ** 2
 
     @pj.jit
     def step(state: Any, x: Any) -> Any:
@@ -200,7 +194,7 @@ def test_a_deep_q_network_starts_as_its_target() -> None:
         params = pj.apply_updates(state["params"], updates)
         return {**state, "params": params, "opt": inner}
 
-    params = {"w": jnp.float32(2.0)}
+    params = {"w": jnp.float32(2.0), "b": jnp.float32(1.0)}
     state = {"params": params, "target": params, "opt": optimizer.init(params)}
     plain, target = 2.0, 2.0
     for i in range(4):

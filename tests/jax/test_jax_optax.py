@@ -102,27 +102,6 @@ def test_masks_by_path() -> None:
         assert updates.tree["heads"][0].b.tolist() == [0.0, 0.0]
 
 
-def test_several_optimizers_by_path() -> None:
-    """`multi_transform` takes labels that were made from the paths, one for each weight."""
-    model = Dag(tied())
-
-    def label(path: Any, leaf: Any) -> str:
-        return "slow" if is_weight(path, leaf) else "fast"
-
-    labels = tree_map_with_path(label, model)
-    assert labels.tree["heads"][0].w == "slow"
-    for given in (labels, lambda params: tree_map_with_path(label, params)):
-        tx = optax.multi_transform({"slow": optax.sgd(0.1), "fast": optax.adam(1.0)}, given)
-        state = tx.init(model)
-        gradient = jax.tree.map(jnp.ones_like, model)
-        updates, state = jax.jit(tx.update)(gradient, state, model)
-        assert_tied(updates.tree)
-        assert jnp.allclose(updates.tree["body"].w, -0.1)
-        assert jnp.allclose(updates.tree["body"].b, -1.0)
-        moments = state.inner_states["fast"].inner_state[0].mu
-        assert [leaf.shape for leaf in jax.tree.leaves(moments)] == [(2,), (2,)]
-
-
 def test_sizes_and_norms() -> None:
     """Counts and norms over a Dag count a shared weight once."""
     model = tied()

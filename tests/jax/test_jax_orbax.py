@@ -23,13 +23,6 @@ from pydag.jaxinterop import Dag
 pytestmark = pytest.mark.filterwarnings("ignore:Sharding info not provided")
 
 
-@jaxinterop.register
-@pydag.register_fields
-class Layer:
-    def __init__(self, w: Any, b: Any, name: str = "layer") -> None:
-        self.w, self.b, self.name = w, b, name
-
-
 def tied(seed: int = 0) -> dict[str, Any]:
     w = jax.random.normal(jax.random.key(seed), (128, 128))
     return {"encoder": {"w": w, "b": jnp.zeros(2)}, "decoder": {"w": w, "b": jnp.ones(2)}}
@@ -94,21 +87,6 @@ def test_a_derefed_model_keeps_its_nesting(tmp_path: Path, checkpointer: Any) ->
     assert found["encoder"]["w"] is None
     assert found["decoder"]["w"][0].shape == (128, 128)
     assert_restored(pydag.reref(checkpointer.restore(path, pydag.deref(tied(1)))))
-
-
-def test_instances_of_a_registered_class(tmp_path: Path, checkpointer: Any) -> None:
-    """`jaxinterop.register` lets a model be saved as it is; what isn't an array is the target's."""
-    w = jnp.arange(3.0)
-    path = saved(checkpointer, tmp_path / "layer", Layer(w, w, "saved"))
-    layer = checkpointer.restore(path, target(w))
-    assert layer.w is layer.b
-    assert (layer.w.tolist(), layer.name) == ([0.0, 1.0, 2.0], "target")
-    assert list(checkpointer.restore(path)) == ["b"]
-
-
-def target(like: Any) -> Layer:
-    zeros = jnp.zeros_like(like)
-    return Layer(zeros, zeros, "target")
 
 
 def test_a_manager_with_the_state_of_an_optimizer(tmp_path: Path) -> None:

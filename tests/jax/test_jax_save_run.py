@@ -32,19 +32,15 @@ class Net:
         return jnp.sum(x * self.tied * jax.random.bernoulli(key, self.rate, x.shape))
 
 
-def decayed(params: Any) -> Any:
-    return pydag.dag_mask(params, "*w")
-
-
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: optax.sgd(0.1),
     "momentum": lambda: optax.sgd(0.1, momentum=0.9),
-    "adamw": lambda: optax.adamw(0.1, mask=decayed),
+    "adamw": lambda: optax.adamw(0.1, mask=jaxinterop.mask(Net(1.0), "w")),
     "chain": lambda: optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.1)),
     "hyperparams": lambda: optax.inject_hyperparams(optax.adam)(learning_rate=0.1),
     "several": lambda: optax.multi_transform(
         {"slow": optax.sgd(0.01), "fast": optax.adam(0.1)},
-        lambda params: pydag.dag_map(lambda on: "slow" if on else "fast", decayed(params)),
+        lambda params: {name: "slow" if name == "tied" else "fast" for name in params},
     ),
     "multi-step": lambda: optax.MultiSteps(optax.adam(0.1), 2),
     "plateau": lambda: optax.chain(optax.adam(0.1), optax.contrib.reduce_on_plateau()),

@@ -120,14 +120,22 @@ def test_a_gradient_has_none_for_what_is_static() -> None:
     assert two[1].width is None
 
 
+def test_one_argument_of_several_is_enough() -> None:
+    """Whichever arguments a derivative is by."""
+    f = lambda layer, other: jnp.sum(layer.w) * layer.width * other["x"]  # noqa: E731
+    for argnums in (0, 1, (0, 1)):
+        for static in ("width", int):
+            jaxinterop.grad(f, argnums, static=static)(Layer(), {"x": 1.0})
+
+
 def test_results_keep_it() -> None:
     """What was selected in the argument comes back as it is: a step can be called again."""
 
-    @jaxinterop.jit(static="*width")
-    def step(layer: Layer) -> tuple[Layer, Any]:
+    def double(layer: Layer) -> tuple[Layer, Any]:
         layer.w = layer.w * layer.width
         return layer, layer.rate
 
+    step = jaxinterop.jit(double, static="*width")
     layer, rate = step(Layer())
     layer, rate = step(layer)
     assert type(layer.width) is int
@@ -219,7 +227,7 @@ def test_a_selection_that_selects_nothing() -> None:
     assert "width" in str(caught.value)
     nothing: list[Any] = [lambda leaf: False, str, (bytes, str), [str]]
     for where in nothing:
-        with pytest.raises(ValueError, match="selects nothing"):
+        with pytest.raises(ValueError, match="selects none of 3 leaves"):
             jaxinterop.jit(kinds, static=where)(Layer())
     for wrap in (jaxinterop.grad, jaxinterop.vmap, jaxinterop.checkpoint, scanned, looped):
         with pytest.raises(ValueError, match="no path matches"):
@@ -235,13 +243,13 @@ def test_a_selection_that_selects_nothing() -> None:
 @pytest.mark.parametrize("where", [True, (True, False), {"a": True}, [int, {"a": False}]])
 def test_a_tree_of_booleans(where: Any) -> None:
     """It selects nothing static: the error says what does."""
-    with pytest.raises(TypeError, match="a pattern of the path, or a list of them, not a tree of"):
-        jaxinterop.jit(lambda a: 0, static=where)
+    with pytest.raises(TypeError, match="takes classes, predicates and patterns"):
+        jaxinterop.jit(lambda a: 0, static=where)(Layer())
 
 
 def test_an_array_that_is_selected() -> None:
     """It can't be part of a key; the error says which one it is."""
-    with pytest.raises(TypeError, match=r"args\[0\]\.w is an array, float32\[2\], and static="):
+    with pytest.raises(TypeError, match=r"args\[0\]\.w is selected by static=.*hashed"):
         jaxinterop.jit(kinds, static="w")(Layer())
 
 
@@ -249,21 +257,6 @@ def test_an_array_that_is_selected() -> None:
 class Counter:
     def __init__(self, step: Any) -> None:
         self.w, self.step, self.on = jnp.ones(2), step, True
-
-
-def test_a_number_that_changes_at_each_call_is_told() -> None:
-    """At the fourth compilation, once, with its path and both values, at the caller's line."""
-    f = jaxinterop.jit(lambda model: model["counter"].w * model["counter"].step)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for step in (0, 1, 2):
-            f({"counter": Counter(step)})
-        assert caught == []
-        for step in (3, 4, 5):
-            f({"counter": Counter(step)})
-    [warning] = caught
-    assert "args[0]['counter'].step was 2, and is 3" in str(warning.message)
-    assert warning.filename == __file__
 
 
 def test_numbers_that_do_not_change_are_not_told() -> None:

@@ -149,19 +149,16 @@ def test_nothing_to_differentiate() -> None:
     assert pj.grad(lambda p: 1.0, wrt="nothing")({}) == {}
     with pytest.raises(TypeError, match=r"nothing to differentiate by: args\[0\] holds no array"):
         pj.grad(lambda p: 1.0)({"a": "text"})
-    with pytest.raises(TypeError, match="wrt selects no number or array") as caught:
+    with pytest.raises(
+        TypeError, match=r"derivative \(but args\[0\]\['steps'\]\) in args\[0\]: .*float32, int32"
+    ):
         pj.grad(loss, wrt="*steps*")(model())
-    assert "selected: args[0]['steps']: int32[]" in str(caught.value)
-    assert "args[0]['body'].weight: float32[]" in str(caught.value)
-    with pytest.raises(TypeError, match="selected: nothing"):
+    with pytest.raises(TypeError, match=r"derivative in args\[0\]"):
         pj.grad(loss, wrt=np.ndarray)(model())
     with pytest.raises(TypeError, match="real- or complex-valued inputs"):
         pj.grad(loss)({"steps": jnp.int32(4), "flag": True})
     with pytest.raises(TypeError, match="which leaves: expected"):
         pj.grad(loss, wrt=1.5)(model())
-    with pytest.raises(TypeError) as caught:
-        pj.grad(lambda p: 0.0, wrt=lambda leaf: False)([jnp.ones(2)] * 2 + list(jnp.eye(50)))
-    assert "and 43 more" in str(caught.value)
 
 
 def test_a_pattern_that_no_path_matches() -> None:

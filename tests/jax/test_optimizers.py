@@ -42,6 +42,12 @@ def loss(net: Any) -> Any:
     return jnp.sum((x @ net.head) ** 2)
 
 
+def assert_alike(one: Any, other: Any) -> None:
+    """Two pytrees of JAX's have one structure."""
+    structures: Any = jax.tree.structure(one), jax.tree.structure(other)
+    assert structures[0] == structures[1]
+
+
 def shown(model: Any, **options: Any) -> Any:
     """What optax sees of a model."""
     seen: list[Any] = []
@@ -167,6 +173,9 @@ def test_a_tree_without_mask_is_an_error_that_names_the_cure() -> None:
     assert "pydag.jaxinterop.mask(tree)" in caught.value.__notes__[-1]
     with pytest.raises(TypeError, match="nested dict"):
         decayed(lambda p: p.layers)
+    labels = optax.selective_transform(optax.sgd(1.0), freeze_mask=pj.mask(model, "head"))
+    with pytest.raises(TypeError, match=r"takes trees alone(.|\n)*optax\.partition"):
+        pj.optimizer(labels).init(model)
 
 
 @pytest.mark.parametrize("jit", [lambda f: f, pj.jit], ids=["eager", "jit"])
@@ -214,7 +223,7 @@ def test_a_state_is_optaxs() -> None:
     changed = optax.tree.set(state, learning_rate=2.0)
     assert changed.hyperparams["learning_rate"] == 2.0
     for other in (pickle.loads(pickle.dumps(state)), copy.deepcopy(state), copy.copy(state)):
-        assert jax.tree.structure(other) == jax.tree.structure(state)
+        assert_alike(other, state)
         pj.optimizer(optax.inject_hyperparams(optax.adam)(learning_rate=0.5)).update(
             model, other, model
         )
@@ -232,26 +241,32 @@ def test_a_state_is_optaxs() -> None:
 
 
 @pytest.mark.parametrize(
-    "tx", [optax.sgd(0.1, 0.9), optax.adam(0.1), optax.ema(0.5)], ids=["sgd", "adam", "ema"]
+    "tx",
+    [optax.sgd(0.1, 0.9), optax.adam(0.1), optax.ema(0.5), optax.lbfgs()],
+    ids=["sgd", "adam", "ema", "lbfgs"],
 )
 def test_a_state_holds_no_array_of_the_callers(tx: Any) -> None:
     """So state, model, gradient and updates can each be donated, and a state written in place."""
     model, opt = Net(), pj.optimizer(tx)
     state = opt.init(model)
     gradient = pj.grad(loss)(model)
-    updates, new = opt.update(gradient, state, model)
+
+    def update(gradient: Any, state: Any, model: Any) -> Any:
+        more = {"value": loss(model), "grad": gradient, "value_fn": loss}
+        return opt.update(gradient, state, model, **more)
+
+    updates, new = update(gradient, state, model)
     others = {id(x) for tree in (model, gradient, updates) for x in jax.tree.leaves(tree)}
     arrays = list(map(id, jax.tree.leaves(new)))
     assert others.isdisjoint(arrays)
     assert len(set(arrays)) == len(arrays)
 
-    @pj.jit(update_argnums=(0, 1))
     def step(model: Any, state: Any) -> None:
-        updates, new = opt.update(pj.grad(loss)(model), state, model)
+        updates, new = update(pj.grad(loss)(model), state, model)
         pydag.dag_update(model, pj.apply_updates(model, updates))
         pydag.dag_update(state, new)
 
-    step(model, state)
+    pj.jit(step, update_argnums=(0, 1))(model, state)
     for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(new), strict=True):
         assert jnp.allclose(one, other)
 
@@ -263,7 +278,7 @@ def test_a_number_of_the_model_may_change() -> None:
     model.layers[0].size = 7
     updates, new = opt.update(pj.grad(loss)(model), state, model)
     assert updates.layers[0].size == 7
-    assert jax.tree.structure(new) == jax.tree.structure(state)
+    assert_alike(new, state)
 
 
 def test_what_is_not_trained_has_no_update() -> None:
@@ -290,7 +305,7 @@ def test_no_gradient_where_the_optimizer_trains() -> None:
 def test_refs_are_trained_if_selected() -> None:
     """By their contents; `apply_updates` writes into them."""
     ref = jax.new_ref(jnp.ones(2))
-    model = {"w": jnp.ones(2), "ref": ref}
+    model: dict[str, Any] = {"w": jnp.ones(2), "ref": ref}
     assert shapes(shown(model)) == {"w": (2,)}
     opt = pj.optimizer(optax.sgd(1.0, 0.9), wrt=["['w']", "['ref']"])
     gradient = {"w": jnp.ones(2), "ref": jnp.ones(2)}
@@ -302,7 +317,7 @@ def test_refs_are_trained_if_selected() -> None:
 
 def test_a_dag_stands_for_its_tree() -> None:
     """What is given as a `Dag` comes out as one, and plain optax adds it."""
-    model = {"net": (layer := Layer()), "tied": layer.weight}
+    model: dict[str, Any] = {"net": (layer := Layer()), "tied": layer.weight}
     dag, opt = pj.Dag(model), pj.optimizer(optax.sgd(1.0))
     gradient = pj.Dag(pj.tree.map(jnp.ones_like, model))
     updates, state = opt.update(gradient, opt.init(dag), dag)

@@ -78,6 +78,7 @@ def test_every_wrapper_tells_of_a_lost_change(wrap: Any) -> None:
     with pytest.warns(pj.LostUpdateWarning) as told:
         wrap(loss)(Norm())
     assert len(told) == 1
+    assert told[0].filename == __file__
     text = str(told[0].message)
     assert ".mean, and the change is lost" in text
     assert f"loss at {__file__}" in text
@@ -334,6 +335,7 @@ def test_a_number_that_changes_at_each_call() -> None:
         for model.calls in range(7):
             f(model)
     assert len(told) == 1
+    assert told[0].filename == __file__
     text = str(told[0].message)
     assert "args[0].calls" in text
     assert "0, 1, 2, 3" in text

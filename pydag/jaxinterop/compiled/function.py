@@ -129,6 +129,7 @@ class CompiledFunction:
         key = content, refs
         program = self._programs.get(key)
         if program is None:
+            self.options.check_selects(call)
             self._numbers.add(content)
             known = [p.content for p in list(self._programs.values())[-_COMPARED:]]
             explain_miss(self.source, content, known)

@@ -37,41 +37,66 @@ class Options(NamedTuple):
         """The positions of the leaves that `static=` selects; of a result, no arrays.
 
         Raises:
-            ValueError: `static=` selects nothing of the arguments of a call.
             TypeError: It is a tree prefix.
         """
         if self.static is None:
             return []
-        if is_prefix(self.static, self.namespace):
+        if _is_tree(self.static, self.namespace):
             raise TypeError(
                 f"static= takes classes, predicates and patterns, got {short_repr(self.static)}\n"
                 '  Select by path, such as static="*.config", or name whole arguments by '
                 "static_argnums."
             )
-        depth = 0 if isinstance(roots, str) else 2 if roots == CALL else 1
         where = _without_arrays(self.static) if is_result else self.static
-        must_match = roots == CALL and not is_result
-        flags = select(
-            where, spec, leaves, self.namespace, depth=depth, must_match=must_match and bool(leaves)
-        )
-        found = [
+        flags = select(where, spec, leaves, self.namespace, depth=_depth(roots))
+        return [
             i for i, flag in enumerate(flags) if flag and not (is_result and is_array(leaves[i]))
         ]
-        if must_match and leaves and not found:
+
+    def check_selects(self, tree: Dag, roots: Roots = CALL) -> None:
+        """Checks that `static=`, where it is given, selects something of a tree.
+
+        Raises:
+            ValueError: It doesn't, and there are leaves.
+        """
+        if self.static is None:
+            return
+        leaves, spec = self.flatten(tree, roots)
+        must_match, depth = bool(leaves), _depth(roots)
+        flags = select(
+            self.static, spec, leaves, self.namespace, depth=depth, must_match=must_match
+        )
+        if leaves and not any(flags):
             raise ValueError(
                 f"static= selects none of {len(leaves)} leaves: {short_repr(self.static)}\n"
                 "  A predicate is asked about each leaf; a class is that of leaves, or of what "
                 "holds them. Leave it out where nothing is static."
             )
-        return found
 
     def key(self) -> Hashable:
         """These options as a part of a key; a selection that can't be hashed counts by identity."""
+        static = _frozen(self.static)
         try:
-            hash(self.static)
+            hash(static)
         except TypeError:
             return self.namespace, self.identity, id(self.static)
-        return self.namespace, self.identity, type(self.static), self.static
+        return self.namespace, self.identity, type(self.static), static
+
+
+def _depth(roots: Roots) -> int:
+    """How many levels below the root of a tree the paths begin that a pattern is compared with."""
+    return 0 if isinstance(roots, str) else 2 if roots == CALL else 1
+
+
+def _frozen(where: Any) -> Any:
+    return (list, *map(_frozen, where)) if type(where) is list else where
+
+
+def _is_tree(where: Any, namespace: str) -> bool:
+    """Whether a selection, or one in a list of them, is a tree of booleans."""
+    if is_prefix(where, namespace):
+        return True
+    return type(where) is list and any(_is_tree(item, namespace) for item in where)
 
 
 def _without_arrays(where: Any) -> Any:

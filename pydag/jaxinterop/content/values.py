@@ -130,7 +130,7 @@ def check_value(leaf: Any, place: Callable[[], str]) -> None:
 
 
 def _class_cure(cls: type) -> str:
-    name = cls.__qualname__
+    name = cls.__qualname__.rpartition("<locals>.")[2]
     return (
         "Let the class be a module (class Model(pj.Module), or pydag.register_module("
         f"{name})) or a record (pydag.register_fields({name})). To keep such an object a constant: "

@@ -7,15 +7,15 @@ import jax
 import jax.numpy as jnp
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.content.content import take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.plain_trace import plain_trace
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
+from pydag.jaxinterop.packed.dag import dag_of
 from pydag.typing import Dag, Identity, Leaf
 
-from .nested import tree_of
+from .nested import apart, tree_of
 
 T = TypeVar("T")
 
@@ -55,7 +55,8 @@ def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Ide
     >>> new["a"] is new["b"], new["a"].tolist(), new["n"]
     (True, [0.5, 0.5], 3)
     """
-    leaves, content = take_apart(tree_of(params), Options(namespace, identity), "params")
+    given, content = apart(params, Options(namespace, identity))
+    leaves = list(given)
     try:
         found = content.match(tree_of(updates), "updates")
     except SharingError as error:
@@ -73,8 +74,11 @@ def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Ide
             written.append((leaf, _added(leaf[...], update)))
         else:
             leaves[i] = _added(leaf, update)
-    new = content.build(leaves)
+    new: Any
+    if isinstance(params, PackedDag):
+        new = dag_of(content, leaves, params._options)
+    else:
+        new = content.build(leaves)
     for ref, value in written:
         ref[...] = value
-    result: Any = PackedDag(new, namespace=namespace) if isinstance(params, PackedDag) else new
-    return result  # type: ignore[no-any-return]  # it is of the class of `params`
+    return new  # type: ignore[no-any-return]  # it is of the class of `params`

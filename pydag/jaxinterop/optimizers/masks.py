@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`mask`: masks and labels that are trees like the model, for transformations of optax's."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -32,7 +31,23 @@ def mask(tree: Dag, where: Where | None = None, *, namespace: str = "") -> Calla
     0.0
     """
     answers = tree if where is None else dag_mask(tree, where, namespace=namespace)
-    return functools.partial(_answers, answers, namespace, "mask")
+    return _Mask(answers, namespace)
+
+
+class _Mask:
+    def __init__(self, answers: Dag, namespace: str) -> None:
+        self._answers, self._namespace = answers, namespace
+
+    def __call__(self, nested: Any) -> Any:
+        return _answers(self._answers, self._namespace, "mask", nested)
+
+    def __bool__(self) -> bool:  # it would be one answer for everything
+        raise TypeError(
+            "pydag.jaxinterop.mask makes a function, and this transformation of optax's takes "
+            "trees alone (such as freeze_mask of selective_transform)\n  Call it: "
+            "mask(tree)(what optax sees, a nested dict of the arrays); or take optax.masked, "
+            "optax.partition or optax.freeze, which take functions."
+        )
 
 
 def _answers(node: Any, namespace: str, path: str, nested: Any) -> Any:

@@ -12,12 +12,16 @@ from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.content.state import variable_classes
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.registry.class_table import inherits
 from pydag.structure.listing import Listing
 from pydag.typing import Dag, Leaf, Path
+
+Apart = tuple[Sequence[Leaf], Content]
 
 
 def tree_of(tree: Dag, *, keeps_variables: bool = False) -> Dag:
@@ -30,6 +34,13 @@ def tree_of(tree: Dag, *, keeps_variables: bool = False) -> Dag:
         return tree.tree
     is_state = nnx is not None and isinstance(tree, nnx.State) and not keeps_variables
     return nnx.as_pure(tree) if is_state else tree
+
+
+def apart(tree: Dag, options: Options, *, keeps_variables: bool = False) -> Apart:
+    """The traced leaves of the model that is meant, and its content."""
+    if isinstance(tree, PackedDag):
+        return tree.parts()
+    return take_apart(tree_of(tree, keeps_variables=keeps_variables), options, "params")
 
 
 class Trained:

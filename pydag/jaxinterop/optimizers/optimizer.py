@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.derivative import derivative
 from pydag.jaxinterop.content.leaves import is_differentiable, static_positions
 from pydag.jaxinterop.content.options import Options
@@ -16,13 +16,14 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.shared_selection import warn_of_shared_selection
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
+from pydag.jaxinterop.packed.dag import dag_of
 from pydag.ops.select import select, where_there
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .arguments import View
 from .errors import about_models, no_gradient, other_gradient, other_model
-from .nested import Trained, tree_of
+from .nested import Trained, apart
 from .state import OptimizerState, with_own_arrays
 
 
@@ -53,10 +54,10 @@ class _Optimizer:
                 "optax.tree_map_params, give it what you gave to pydag.jaxinterop.optimizer, and "
                 "state.inner, which is optax's own state."
             )
-        leaves, content = take_apart(tree_of(params, keeps_variables=True), self._options, "params")
+        leaves, content = apart(params, self._options, keeps_variables=True)
         everything = content.all_leaves(leaves)
         picked = self._picked(content, leaves)
-        trained = Trained(self._options.flatten(tree_of(params))[1], picked)
+        trained = Trained(apart(params, self._options)[1].spec, picked)
         values = _contents(trained.pick(everything))
         with about_models():
             inner = self._tx.init(trained.nested(values))
@@ -99,7 +100,7 @@ class _Optimizer:
             )
         trained, everything, values = state.trained, None, list[Leaf]()
         if params is not None:
-            leaves, content = take_apart(tree_of(params), self._options, "params")
+            leaves, content = apart(params, self._options)
             if content.spec != trained.spec:
                 raise other_model(trained.spec, content.spec)
             everything = content.all_leaves(leaves)
@@ -122,9 +123,13 @@ class _Optimizer:
         with about_models():
             found, inner = self._tx.update(trained.nested(gradients), state.inner, seen, **extra)
         new = trained.values(found)
-        changes = derivative(content, dict(zip(trained.positions, new, strict=True)))
-        if isinstance(updates if params is None else params, PackedDag):
-            changes = PackedDag(changes, namespace=self._options.namespace)
+        made = dict(zip(trained.positions, new, strict=True))
+        model = updates if params is None else params
+        changes: Dag
+        if isinstance(model, PackedDag):  # in which JAX sees no configuration
+            changes = dag_of(content, map(made.get, content.traced_positions()), model._options)
+        else:
+            changes = derivative(content, made)
         inner = with_own_arrays(inner, [*gradients, *values, *new])
         return changes, OptimizerState(inner, trained)
 

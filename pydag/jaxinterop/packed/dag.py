@@ -53,6 +53,7 @@ class Dag(Generic[T]):
         self._options = Options(namespace, identity, static)
         self._tree: tuple[T, ...] = (tree,)
         self._leaves, self._content = take_apart(tree, self._options)
+        self._options.check_selects(tree, "tree")
 
     @property
     def tree(self) -> T:

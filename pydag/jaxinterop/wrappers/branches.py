@@ -115,6 +115,7 @@ def _branched(
         if not callable(fun):
             raise TypeError(f"lax.{what} expects functions for branches, got {short_repr(fun)}")
     call = Call(operands, {}, options)
+    options.check_selects(call.tree)
     refs = call.origins
     shape = call.without_arrays()
 

@@ -76,6 +76,7 @@ def checkpoint(
             {name: StaticArgument(x) if name in spots else x for name, x in kwargs.items()},
         )
         leaves, content = take_apart(call, options, CALL)
+        options.check_selects(call)
         refs = tuple(i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf))
 
         def make(get: Callable[[], Any]) -> Any:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from pydag.jaxinterop.calls.call import Call
 from pydag.jaxinterop.calls.run import run
@@ -59,6 +58,7 @@ class Differentiated:
         mine = set(self._numbers)
         rest = tuple(None if i in mine else arg for i, arg in enumerate(args))
         self._others = Call(rest, kwargs, options)
+        options.check_selects((self._args, kwargs))
         self._picked = self._pick(wrt, allow_int)
         self.by = [self._content(self._leaves[i]) for i in self._picked]
 
@@ -68,7 +68,7 @@ class Differentiated:
 
     def _pick(self, wrt: Where | None, allow_int: bool) -> list[int]:
         """Which of the traced leaves it is by."""
-        leaves, content = self._leaves, self.content
+        leaves, content, others = self._leaves, self.content, ""
         if wrt is None:
             state = state_leaves(content.spec)
             places = zip(content.traced_positions(), leaves, strict=True)
@@ -85,6 +85,8 @@ class Differentiated:
                 for i, (leaf, flag) in enumerate(zip(leaves, flags, strict=True))
                 if flag and (is_differentiable(leaf, allow_int) or jax_private.is_ref(leaf))
             ]
+            if True in flags and not found:
+                others = f" (but {content.paths(self._roots)[flags.index(True)]})"
             where = content.traced_positions()
             warn_of_shared_selection(
                 wrt,
@@ -104,7 +106,7 @@ class Differentiated:
         if not found and content.spec.num_leaves:
             kinds = sorted({str(getattr(x, "dtype", type(x).__name__)) for x in leaves})
             selects = (
-                "wrt= selects nothing that has a derivative"
+                f"wrt= selects nothing that has a derivative{others}"
                 if wrt is not None
                 else "there is nothing that has a derivative"
             )
@@ -126,9 +128,11 @@ class Differentiated:
         for i, leaf in zip(content.traced_positions(), self._leaves, strict=True):
             if is_differentiable(leaf, allow_int) or jax_private.is_ref(leaf):
                 leaves[i] = leaf
-        if is_prefix(wrt, namespace) and self._is_one and not isinstance(wrt, bool | np.bool_):
-            wrt = (wrt,)
-        return select(where_there(wrt), content.spec, leaves, namespace, depth=1, must_match=True)
+        if self._is_one and is_prefix(wrt, namespace):
+            return select(wrt, content.spec.child(0), leaves, namespace)
+        must_match = bool(leaves)
+        where = where_there(wrt)
+        return select(where, content.spec, leaves, namespace, depth=1, must_match=must_match)
 
     def _check_arrays(self, found: frozenset[int]) -> None:
         """Checks that an argument that is an array itself has a derivative.

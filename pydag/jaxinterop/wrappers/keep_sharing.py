@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.content.content import take_apart
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.dag import Dag
+from pydag.jaxinterop.packed.dag import Dag, dag_of
 from pydag.jaxinterop.packed.packed import Packed, pack, unpack
 from pydag.typing import Identity, Where
 
@@ -55,9 +57,9 @@ def keep_sharing(
 
         @wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
-            dag = Dag((args, kwargs), namespace=namespace, identity=identity, static=static)
-            found = transformed(dag)
-            leaves, content = dag.parts()
+            leaves, content = take_apart((args, kwargs), options, CALL)
+            options.check_selects((args, kwargs))
+            found = transformed(dag_of(content, leaves, options))
             return unpack(found, content.all_leaves(leaves)) if type(found) is Packed else found
 
         return call

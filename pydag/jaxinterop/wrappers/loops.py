@@ -77,6 +77,7 @@ def while_loop(
     """
     options = Options(namespace, identity, static)
     carried, arrays = Carried.of(init_val, options, "init_val")
+    options.check_selects(init_val, "init_val")
     carry, key = _Contents(carried), (carried.content, options.key())
 
     def condition(get: Callable[[], Any]) -> Any:
@@ -135,6 +136,7 @@ def fori_loop(
     """
     options = Options(namespace, identity, static)
     carried, arrays = Carried.of(init_val, options, "init_val")
+    options.check_selects(init_val, "init_val")
     takes_contents = any(isinstance(bound, jax.core.Tracer) for bound in (lower, upper))
     carry, key = _Contents(carried), ("fori", carried.content, options.key(), takes_contents)
 

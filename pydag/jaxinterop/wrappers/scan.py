@@ -63,6 +63,7 @@ def scan(
     _check_callable(f, "scan")
     carried, arrays = Carried.of(init, options, "init")
     over, slices = Carried.of(xs, options, "xs")
+    options.check_selects((init, xs), ("init", "xs"))
     _check_axes(over, slices)
     refs = [*carried.refs.values(), *over.refs.values()]
 
@@ -138,6 +139,7 @@ def map(  # JAX's name
     options = Options(namespace, identity, static)
     _check_callable(f, "map")
     over, slices = Carried.of(xs, options, "xs")
+    options.check_selects(xs, "xs")
     _check_axes(over, slices)
     refs = list(over.refs.values())
 

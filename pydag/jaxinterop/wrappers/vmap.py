@@ -112,6 +112,7 @@ def vmap(
         )
         call = tuple(own), by_name
         leaves, content = take_apart(call, options, CALL)
+        options.check_selects(call)
         by_leaf = treatments(_IN, (axes, 0), call, content, options)
 
         def flat(*leaves: Any) -> Any:
