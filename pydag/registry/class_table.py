@@ -5,8 +5,6 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import pydag._core as _core
-
 from .weak_table import WeakTable
 
 Answer = TypeVar("Answer")
@@ -42,20 +40,3 @@ class ClassTable(WeakTable[Answer]):
         answer = self._ask(instance)
         self.set(cls, answer)
         return answer
-
-
-class ChangingClassTable(ClassTable[Answer]):
-    """The same for what changes with the class: it asks again where that was changed."""
-
-    def __init__(self, ask: Callable[[Any], Answer]) -> None:
-        super().__init__(ask)
-        self._stamps: WeakTable[int] = WeakTable()
-
-    def of(self, instance: Any) -> Answer:
-        """The answer for the class of an object."""
-        cls = type(instance)
-        stamp = _core.class_stamp(cls)
-        if stamp == 0 or self._stamps.get(cls, 0) != stamp:
-            self._stamps.set(cls, stamp)
-            self.discard(cls)
-        return super().of(instance)

@@ -3,15 +3,13 @@
 
 import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import optree
 import pytest
 
 import pydag
-from pydag import _core
-from pydag.registry import lookup
 
 SPACE = "lent"
 JUNK: list[Any] = []
@@ -156,46 +154,3 @@ def test_flatten_function_during_which_another_thread_registers() -> None:
     out = pydag.dag_map(lambda x: x, [cls([1])], namespace=SPACE)
     thread.join()
     assert out == [("built", "aux", 1)]
-
-
-FOUND: dict[type, object] = {}  # another library's registry
-_core.watch_registry(FOUND)
-
-
-@pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(lookup, "_fallbacks", [FOUND.get])
-    yield
-    FOUND.clear()
-    _core.clear_caches()
-
-
-@pytest.mark.parametrize("is_plain", [True, False])
-@pytest.mark.usefixtures("library")
-def test_class_that_is_forgotten_while_it_is_looked_at_again(is_plain: bool) -> None:
-    """A changed class is looked at again; a registration that this takes away is not used."""
-    cls: Any = type("Changed", (), {})
-
-    def register(kind: str, look_again: Callable[[], bool]) -> None:
-        FOUND[cls] = _core.foreign_registration(
-            cls,
-            lambda obj: ((obj.w,), (obj.name,)),
-            lambda aux, children: (kind, *aux, *children),
-            optree.GetAttrEntry,
-            lambda: (("w",), (), ("name",)),
-            look_again,
-            True,
-            False,
-        )
-        _core.clear_caches()
-
-    def look_again() -> bool:
-        register("second", lambda: False)
-        fill()
-        return is_plain
-
-    register("first", look_again)
-    obj = cls()
-    obj.w, obj.name = 1, "n"
-    out = pydag.dag_map(lambda x: x + 1, [obj])
-    assert out == [("second", "n", 2)]

@@ -35,9 +35,8 @@ class Opened:
 
 def plan_for(tree: Any, positions: Any, **more: Any) -> Any:
     """What writes at these positions of a tree."""
-    options = {"static_positions": (), "statics": (), "writers": None, "then": None}
     spec = pydag.dag_structure(tree)
-    return _core.update_plan(spec=spec, positions=positions, **(options | more))
+    return _core.update_plan(spec=spec, positions=positions, **({"writers": None} | more))
 
 
 def test_every_kind_of_container() -> None:
@@ -62,14 +61,6 @@ def test_every_kind_of_container() -> None:
     assert tree["pair"] == ("D", shared)
     assert tree["pair"][1] is shared
     assert tree["other"] is other
-
-
-def test_constants_of_the_plan() -> None:
-    """Leaves that are the same at each call stand in the plan."""
-    tree = [1, 2, 3]
-    plan = plan_for(tree, [0], static_positions=[2], statics=("c",))
-    _core.carry_out(plan, tree, ("a",))
-    assert tree == ["a", 2, "c"]
 
 
 def test_what_cannot_be_written_leaves_all_as_it_was() -> None:
@@ -97,24 +88,17 @@ def test_writers() -> None:
     assert tree[1].x == "b"
 
 
-@pytest.mark.parametrize("fails", ["writer", "then"])
-def test_a_failing_writer_undoes_all(fails: str) -> None:
+def test_a_failing_writer_undoes_all() -> None:
     """What was written before is written back."""
     first, second = Opened(1), Opened(2)
     tree = [0, first, [second]]
 
     def write(opened: Any, children: Any) -> None:
-        if fails == "writer" and children[0] == "c":
+        if children[0] == "c":
             raise KeyError("no")
         opened.x = children[0]
 
-    def then(tree: Any) -> None:
-        assert tree[2][0].x == "c"
-        raise KeyError("no")
-
-    plan = plan_for(
-        tree, [0, 1, 2], writers=lambda cls: write, then=then if fails == "then" else None
-    )
+    plan = plan_for(tree, [0, 1, 2], writers=lambda cls: write)
     with pytest.raises(KeyError):
         _core.carry_out(plan, tree, ("a", "b", "c"))
     assert tree[0] == 0
@@ -140,8 +124,6 @@ def test_bad_plans() -> None:
         plan_for([1, 2], [2])
     with pytest.raises(TypeError, match="1 positions"):
         _core.carry_out(plan_for([1, 2], [0]), [1, 2], ())
-    with pytest.raises(TypeError, match="0 positions"):
-        _core.carry_out(plan_for([1, 2], [], statics=("x",)), [1, 2], ())
     with pytest.raises(TypeError, match="expected an UpdatePlan"):
         core.carry_out(None, [1, 2], ())
     with pytest.raises(TypeError, match="expected an Updated"):

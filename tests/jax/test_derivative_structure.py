@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import optax
 import pytest
 from pydag.jaxinterop.packed.seen import is_any_derivative_seen
+from pydag.structure.copies import copy_listeners
 
 import pydag
 import pydag.jaxinterop as pj
-from pydag.structure.copies import copy_listeners
 
 
 class Net(pj.Module):

@@ -79,7 +79,7 @@ def test_what_a_caller_needs() -> None:
     [cell] = compiled().__closure__
     assert isinstance(cell.cell_contents, _core.JitCaller)
     arguments: dict[str, Any] = {
-        "plans": _core.call_plans(lambda: None, "", "all", None),
+        "plans": _core.call_plans("", "all", None),
         "unties": _core.flag(),
         "note_untie": bool,
         "places": {},

@@ -22,9 +22,9 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import register_dataclass
 from operations import python_calls
+from pydag.structure.copies import copy_listeners
 
 from pydag import jaxinterop
-from pydag.structure.copies import copy_listeners
 
 T = TypeVar("T")
 W = jnp.arange(3.0)

@@ -41,7 +41,6 @@ void make_constants() {
     made.bounded_repr = imported("pydag.structure.text", "bounded_repr");
     made.unopened_hint = imported("pydag.structure.hints", "unopened_hint");
     made.dataclass_fields = imported("dataclasses", "fields");
-    made.copy_listeners = imported("pydag.structure.copies", "copy_listeners");
     made.spec_shared = imported("pydag.sharing.shared_object", "shared_of_spec");
     made.spec_to_json = imported("pydag.structure.spec_methods", "to_json");
     made.spec_from_json = imported("pydag.structure.spec_methods", "from_json");

@@ -27,7 +27,6 @@ struct Constants {
     PyObject *short_repr, *bounded_repr;      // pydag.structure.text
     PyObject *unopened_hint;                  // pydag.structure.hints
     PyObject *dataclass_fields;               // dataclasses.fields
-    PyObject *copy_listeners;                 // pydag.structure.copies
     PyObject *spec_shared;                    // pydag.sharing.shared_object.shared_of_spec
     PyObject *spec_to_json, *spec_from_json;  // pydag.structure.spec_methods
     PyObject *no_items;                       // ()

@@ -2,24 +2,22 @@
 #include "bind/bind.h"
 #include "bind/operation.h"
 #include "jit/call.h"
-#include "jit/call_key.h"
 #include "jit/caller.h"
 #include "jit/donation.h"
 #include "jit/flag.h"
 #include "jit/plans.h"
 #include "jit/ref_contents.h"
 #include "jit/result.h"
-#include "jit/running_key.h"
 #include "spec/spec.h"
 #include "spec/spec_key.h"
 #include "types/values.h"
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 namespace pydag {
@@ -33,32 +31,22 @@ nb::object on_make_ref_access(Arguments a) { return make_ref_access(a[0], a[1], 
 // (result, the caller's leaves, new_ref)
 nb::object on_fill_result(Arguments a) { return fill_result(a[0], a[1], a[2]); }
 nb::object on_holds_refs(Arguments a) { return nb::bool_(holds_refs(a[0])); }
-// (function, namespace, identity, access)
-nb::object on_make_call_plans(Arguments a) { return make_call_plans(a[0], a[1], a[2], a[3]); }
+// (namespace, identity, access)
+nb::object on_make_call_plans(Arguments a) { return make_call_plans(a[0], a[1], a[2]); }
 nb::object on_add_plan(Arguments a) { return add_plan(a[0], a[1], a[2]), nb::none(); }
 nb::object on_forget_plans(Arguments a) { return forget_plans(a[0], a[1]), nb::none(); }
-// (plans, args, kwargs)
-nb::object on_follow_plan(Arguments a) { return follow_plan(a[0], a[1], a[2]); }
 // (plans, value): its leaf, or None
 nb::object on_static_leaf(Arguments a) {
     nb::object leaf = find_static_leaf(call_plans_of(a[0]).statics, a[1]);
     return leaf.is_valid() ? leaf : nb::none();
 }
-// (plans, leaf, holds)
-nb::object on_add_static_leaf(Arguments a) {
-    return add_static_leaf(call_plans_of(a[0]).statics, a[1], a[2]), nb::none();
-}
+// (plans, leaf)
+nb::object on_add_static_leaf(Arguments a) { return add_static_leaf(call_plans_of(a[0]).statics, a[1]), nb::none(); }
 nb::object on_forget_static_leaves(Arguments a) {
     return forget_static_leaves(call_plans_of(a[0]).statics), nb::none();
 }
 nb::object on_make_flag(Arguments) { return FlagBox::make(); }
 nb::object on_lead_calls(Arguments a) { return lead_calls_to_caller(a[0]), nb::none(); }
-nb::object on_running_key(Arguments) { return RunningKey::current(); }
-// (key, function, its arguments)
-nb::object on_call_for_key(Arguments a) {
-    const RunningKey running(a[0]);
-    return checked(PyObject_CallObject(a[1], a[2]));
-}
 
 // One of the objects of each class, by the class's address: a class may compare as it likes, or not be hashable.
 nb::object one_of_each_class(Arguments a) {
@@ -98,34 +86,21 @@ nb::object positions_of_classes(Arguments a) {
 
 bool is_list_or_tuple(nb::handle x) { return PyList_CheckExact(x.ptr()) || PyTuple_CheckExact(x.ptr()); }
 
-// Whether two lists or tuples are of one length, and `is_alike` holds for the items at each place. No code runs.
-template <typename IsAlike>
-nb::object are_alike(nb::handle first, nb::handle second, IsAlike is_alike) {
+// (objects, others): whether two lists or tuples have the same objects.
+nb::object are_same_objects(Arguments a) {
+    const nb::handle first = a[0], second = a[1];
     if (!is_list_or_tuple(first) || !is_list_or_tuple(second))
         fail(PyExc_TypeError, "two lists or tuples, not %s and %s", Py_TYPE(first.ptr())->tp_name,
              Py_TYPE(second.ptr())->tp_name);
-    const Py_ssize_t size = PySequence_Fast_GET_SIZE(first.ptr());
-    if (size != PySequence_Fast_GET_SIZE(second.ptr())) return nb::bool_(false);
     PyObject *const *const items = PySequence_Fast_ITEMS(first.ptr());
     PyObject *const *const others = PySequence_Fast_ITEMS(second.ptr());
-    return nb::bool_(std::equal(items, items + size, others, is_alike));
+    return nb::bool_(std::equal(items, items + PySequence_Fast_GET_SIZE(first.ptr()), others,
+                                others + PySequence_Fast_GET_SIZE(second.ptr())));
 }
-
-// (objects, classes): whether the class of each object is that at its place, by identity.
-nb::object have_classes(Arguments a) {
-    return are_alike(a[0], a[1], [](PyObject *object, PyObject *cls) {
-        return reinterpret_cast<PyObject *>(Py_TYPE(object)) == cls;
-    });
-}
-
-// (objects, others): whether they are the same objects.
-nb::object are_same_objects(Arguments a) { return are_alike(a[0], a[1], std::equal_to<>()); }
 
 // Whether values are the same to a compiled function, and a hash for such values: see types/values.h.
 nb::object on_same_value(Arguments a) { return nb::bool_(is_same_value(a[0], a[1], nullptr)); }
 nb::object on_value_hash(Arguments a) { return nb::int_(ValueHashes(nullptr).of(a[0])); }
-
-nb::object on_call_key(Arguments a) { return make_call_key(a[0]); }
 
 nb::object spec_key(Arguments a) {
     spec_of(a[0]);
@@ -139,24 +114,19 @@ const Operation operations[] = {
     operation_of<3, on_fill_result>("fill_result"),
     operation_of<1, on_holds_refs>("holds_refs"),
     operation_of<5, on_make_ref_access>("ref_access"),
-    operation_of<4, on_make_call_plans>("call_plans"),
+    operation_of<3, on_make_call_plans>("call_plans"),
     operation_of<3, on_add_plan>("add_plan"),
     operation_of<2, on_forget_plans>("forget_plans"),
-    operation_of<3, on_follow_plan>("follow_plan"),
     operation_of<2, on_static_leaf>("static_leaf"),
-    operation_of<3, on_add_static_leaf>("add_static_leaf"),
+    operation_of<2, on_add_static_leaf>("add_static_leaf"),
     operation_of<1, on_forget_static_leaves>("forget_static_leaves"),
     operation_of<0, on_make_flag>("flag"),
     operation_of<1, on_lead_calls>("lead_calls_to_caller"),
-    operation_of<0, on_running_key>("running_key"),
-    operation_of<3, on_call_for_key>("call_for_key"),
     operation_of<1, one_of_each_class>("one_of_each_class"),
     operation_of<2, positions_of_classes>("positions_of_classes"),
-    operation_of<2, have_classes>("have_classes"),
     operation_of<2, are_same_objects>("are_same_objects"),
     operation_of<2, on_same_value>("is_same_value"),
     operation_of<1, on_value_hash>("value_hash"),
-    operation_of<1, on_call_key>("call_key"),
     operation_of<1, spec_key>("spec_key"),
 };
 
@@ -176,26 +146,26 @@ void bind_jit_call(nb::module_ &module) {
     using Positions = CallPlan::Positions;
     module.def(
         "call_plan",
-        [](nb::object key, nb::object tag, nb::tuple classes, Positions static_positions, nb::tuple statics,
-           nb::tuple watched, nb::object function, std::optional<Positions> donated, std::optional<Positions> kept,
-           nb::object copy, bool is_spread, Positions refs, Positions written, bool has_devices) {
+        [](nb::tuple classes, Positions static_positions, nb::tuple statics, nb::object function, Positions traced,
+           Positions donated, nb::object copy, Positions refs, Positions written, bool has_devices) {
             return make_call_plan({std::move(classes), std::move(static_positions), std::move(statics),
-                                   std::move(watched), std::move(function), std::move(key), std::move(tag),
-                                   std::move(donated), std::move(kept), std::move(copy), is_spread, std::move(refs),
-                                   std::move(written), has_devices});
+                                   std::move(function), std::move(traced), std::move(donated), std::move(copy),
+                                   std::move(refs), std::move(written), has_devices});
         },
-        nb::kw_only(), nb::arg("key").none(), nb::arg("tag").none(), nb::arg("classes"), nb::arg("static_positions"),
-        nb::arg("statics"), nb::arg("watched") = nb::make_tuple(), nb::arg("function") = nb::none(),
-        nb::arg("donated") = nb::none(), nb::arg("kept") = nb::none(), nb::arg("copy") = nb::none(),
-        nb::arg("is_spread") = false, nb::arg("refs") = Positions(), nb::arg("written") = Positions(),
-        nb::arg("has_devices") = true);
+        nb::kw_only(), nb::arg("classes"), nb::arg("static_positions"), nb::arg("statics"), nb::arg("function"),
+        nb::arg("traced"), nb::arg("donated") = Positions(), nb::arg("copy") = nb::none(),
+        nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("has_devices") = true);
     module.def(
         "donated_apart",
-        [](nb::tuple leaves, Positions donated, Positions kept, nb::object copy) {
-            return donated_apart(&PyTuple_GET_ITEM(leaves.ptr(), 0), donated, kept, copy);
+        [](nb::list passed, Positions donated, nb::object copy) {
+            Leaves leaves;
+            for (nb::handle leaf : passed) leaves.push_borrowed(leaf.ptr());
+            Positions all(leaves.size());
+            std::iota(all.begin(), all.end(), 0U);
+            copy_donated(leaves, all, donated, copy);
+            return leaves.take_list();
         },
-        nb::sig("def donated_apart(leaves: tuple[object, ...], donated: tuple[int, ...], kept: tuple[int, ...], "
-                "copy: object, /) -> tuple[object, ...]"));
+        nb::sig("def donated_apart(leaves: list[object], donated: tuple[int, ...], copy: object, /) -> list[object]"));
     make_jit_caller_type();
     module.attr("JitCaller") = JitCallerBox::type();
     module.def(
@@ -208,8 +178,6 @@ void bind_jit_call(nb::module_ &module) {
         },
         nb::kw_only(), nb::arg("plans"), nb::arg("unties"), nb::arg("note_untie"), nb::arg("places"),
         nb::arg("static_numbers"), nb::arg("static_names"), nb::arg("run"), nb::arg("recover"));
-    make_call_key_type();
-    module.attr("CallKey") = CallKeyBox::type();
     add_operations(module, operations, std::size(operations));
     make_spec_key_type(module.attr("spec_key"));
     module.attr("SpecKey") = SpecKeyBox::type();

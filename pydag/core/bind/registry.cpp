@@ -53,12 +53,12 @@ void bind_registry(nb::module_ &module) {
         nb::sig("def register_fields(type: type, resolve_fields: object, path_entry_type: type, namespace: str, "
                 "has_identity: bool, is_module: bool, /) -> None"));
     // Makes a registration for a class of another library, for the lookup that `set_lookup` is given. The class is
-    // opened by its fields if `resolve_fields` is given and its instances hold nothing but attributes, as long as
-    // `look_again()` is true, which is asked whenever the class was changed; else by the two functions.
+    // opened by its fields if `resolve_fields` is given and its instances hold nothing but attributes; else by the two
+    // functions.
     module.def(
         "foreign_registration",
         [](nb::object type, nb::object flatten, nb::object unflatten, nb::object path_entry_type,
-           nb::object resolve_fields, nb::object look_again, bool is_strict, bool is_module, bool leaves_are_values) {
+           nb::object resolve_fields, bool is_strict, bool is_module, bool leaves_are_values) {
             nb::object box = RegistrationBox::make();
             Registration &registration = RegistrationBox::of(box);
             registration.is_fields = !resolve_fields.is_none() && has_plain_layout(type);
@@ -68,17 +68,15 @@ void bind_registry(nb::module_ &module) {
             registration.path_entry_type = std::move(path_entry_type);
             registration.namespace_ = nb::borrow(constants.empty_text);
             registration.resolve_fields = std::move(resolve_fields);
-            registration.look_again = std::move(look_again);
             registration.is_foreign = true;
             registration.is_strict = is_strict;
             registration.is_module = is_module;
             registration.leaves_are_values = leaves_are_values;
             return box;
         },
-        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(),
-        nb::arg() = false,
+        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg() = false,
         nb::sig("def foreign_registration(type: type, flatten: object, unflatten: object, path_entry_type: type, "
-                "resolve_fields: object, look_again: object, is_strict: bool, is_module: bool, leaves_are_values: "
+                "resolve_fields: object, is_strict: bool, is_module: bool, leaves_are_values: "
                 "bool = False, /) -> object"));
     // Lets the core open the instances of a class of another library by the library's own function. `names` are those
     // of the children of all instances, None if they have none, or (instance, count) -> the names or None. In the last
@@ -161,10 +159,6 @@ void bind_registry(nb::module_ &module) {
         "check_namespace", [](nb::handle name) { namespace_text(name); }, nb::arg().none(),
         nb::sig("def check_namespace(name: object, /) -> None"));
     module.def("is_module", is_module, nb::sig("def is_module(cls: type, namespace: str, /) -> bool"));
-    // A number that changes whenever the class does, or one that it inherits from, or its metaclass. 0: there is none.
-    module.def(
-        "class_stamp", [](nb::type_object cls) { return assign_stamp(reinterpret_cast<PyTypeObject *>(cls.ptr())); },
-        nb::sig("def class_stamp(cls: type, /) -> int"));
     module.def("own_slots", own_slots, nb::sig("def own_slots(cls: type, /) -> list[str]"));
     module.def("registered_classes", registered_classes, nb::sig("def registered_classes() -> list[tuple[str, type]]"));
     module.def("set_lookup", set_lookup,

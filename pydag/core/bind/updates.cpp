@@ -32,15 +32,12 @@ void bind_updates(nb::module_ &module) {
     using Positions = UpdatePlan::Positions;
     module.def(
         "update_plan",
-        [](nb::object spec, Positions positions, Positions static_positions, nb::tuple statics, nb::object writers,
-           nb::object then, nb::object returned, nb::object roots) {
-            return make_update_plan({std::move(spec), std::move(positions), std::move(static_positions),
-                                     std::move(statics), std::move(writers), std::move(then), std::move(returned),
-                                     std::move(roots)});
+        [](nb::object spec, Positions positions, nb::object writers, nb::object returned, nb::object roots) {
+            return make_update_plan(
+                {std::move(spec), std::move(positions), std::move(writers), std::move(returned), std::move(roots)});
         },
-        nb::kw_only(), nb::arg("spec"), nb::arg("positions"), nb::arg("static_positions"), nb::arg("statics"),
-        nb::arg("writers").none(), nb::arg("then").none(), nb::arg("returned").none() = nb::none(),
-        nb::arg("roots") = "tree");
+        nb::kw_only(), nb::arg("spec"), nb::arg("positions"), nb::arg("writers").none(),
+        nb::arg("returned").none() = nb::none(), nb::arg("roots") = "tree");
     add_operations(module, operations, std::size(operations));
 }
 

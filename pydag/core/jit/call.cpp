@@ -3,12 +3,10 @@
 
 #include "base/constants.h"
 #include "base/tuples.h"
-#include "jit/call_key.h"
 #include "jit/donation.h"
 #include "jit/finish.h"
 #include "jit/plans.h"
 #include "jit/ref_contents.h"
-#include "jit/running_key.h"
 #include "spec/spec_key.h"
 #include "structure/compare.h"
 #include "structure/interchange.h"
@@ -19,12 +17,6 @@
 
 namespace pydag {
 namespace {
-
-bool is_as_it_was(nb::handle watched) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(watched.ptr()); ++i)
-        if (!checked(PyObject_IsTrue(call(PyTuple_GET_ITEM(watched.ptr(), i)).ptr()))) return false;
-    return true;
-}
 
 // A leaf may be the description of a ref, for which a function was compiled ahead.
 bool may_read_refs(const CallPlan::Positions &refs, const Leaves &leaves, nb::handle access) {
@@ -44,37 +36,7 @@ bool fits(const CallPlan &plan, const Leaves &leaves, nb::handle access) {
         if (leaves[plan.static_positions[i]] != statics[i]) return false;
     for (size_t i = 0; i < leaves.size(); ++i)
         if (as_object(Py_TYPE(leaves[i])) != classes[i]) return false;
-    return may_read_refs(plan.refs, leaves, access) && is_as_it_was(plan.watched);
-}
-
-nb::object leaves_at(const Leaves &leaves, const CallPlan::Positions &positions) {
-    nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(positions.size())));
-    for (size_t i = 0; i < positions.size(); ++i)
-        PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), incref(leaves[positions[i]]));
-    return tuple;
-}
-
-nb::object donated_of(const CallPlan &plan, const Leaves &leaves) {
-    nb::object tag = plan.tag;
-    if (!plan.donated) return tag;
-    const bool is_apart = plan.copy.is_none() || !plan.kept;
-    return tuple_of(std::move(tag), is_apart ? leaves_at(leaves, *plan.donated)
-                                             : donated_apart(leaves.data(), *plan.donated, *plan.kept, plan.copy));
-}
-
-// Passes the leaves one by one, which JAX handles faster than a list of them.
-nb::object call_spread(const CallPlan &plan, nb::handle access, const Leaves &leaves,
-                       const std::function<nb::object()> &tree) {
-    const RunningKey running(plan.key.ptr());
-    Buffer<PyObject *, 40> arguments;
-    arguments.push(plan.key.ptr());
-    if (!plan.kept)
-        for (size_t i = 0; i < leaves.size(); ++i) arguments.push(leaves[i]);
-    else
-        for (const uint32_t position : *plan.kept) arguments.push(leaves[position]);
-    const nb::object returned = call_array(plan.function, arguments.data(), arguments.size());
-    if (is_result_itself(returned, access)) return returned;
-    return finished(returned, [&] { return tuple_of(leaves.data(), leaves.size()); }, access, tree);
+    return may_read_refs(plan.refs, leaves, access);
 }
 
 // Reads the contents of refs. False if one isn't ordinary, or if somebody else has one that the function would reuse.
@@ -86,33 +48,17 @@ bool read_contents(RefContents &contents, PyObject *box, nb::handle access, cons
     return are_read && !contents.is_held_elsewhere(plan.written);
 }
 
-// Passes the contents of refs, and writes the new ones.
-nb::object call_with_extras(PyObject *box, nb::handle access, Leaves &leaves, const std::function<nb::object()> &tree) {
-    CallPlan &plan = CallPlanBox::of(box);
-    RefContents contents(plan.refs);
-    if (!plan.refs.empty()) {
-        if (!read_contents(contents, box, access, leaves)) return nb::borrow(Py_NotImplemented);
-        contents.exchange(leaves);
-    }
-    const nb::object donated = donated_of(plan, leaves), kept = leaves_at(leaves, *plan.kept);
-    const nb::object pair = call(plan.function, plan.key, donated, kept);
-    const nb::object result = nb::borrow(item_of(pair, 0));
-    contents.write(plan.written, item_of(pair, 1));
-    contents.exchange(leaves);
-    return finished(result, [&] { return leaves.take_list(); }, access, tree);
-}
-
 // Passes the traced leaves one by one, contents in the place of refs; writes the new contents.
-nb::object call_flat(PyObject *box, nb::handle access, Leaves &leaves, const std::function<nb::object()> &tree) {
+nb::object call_by(PyObject *box, nb::handle access, Leaves &leaves, const std::function<nb::object()> &tree) {
     const CallPlan &plan = CallPlanBox::of(box);
     RefContents contents(plan.refs);
     if (!plan.refs.empty()) {
         if (!read_contents(contents, box, access, leaves)) return nb::borrow(Py_NotImplemented);
         contents.exchange(leaves);
     }
-    if (!plan.copy.is_none()) copy_donated(leaves, *plan.kept, *plan.donated, plan.copy);
+    if (!plan.copy.is_none()) copy_donated(leaves, plan.traced, plan.donated, plan.copy);
     Buffer<PyObject *, 40> arguments;
-    for (const uint32_t position : *plan.kept) arguments.push(leaves[position]);
+    for (const uint32_t position : plan.traced) arguments.push(leaves[position]);
     nb::object returned = call_array(plan.function, arguments.data(), arguments.size());
     if (!plan.refs.empty()) contents.exchange(leaves);
     if (!plan.written.empty()) {
@@ -135,19 +81,10 @@ PyObject *find_plan(nb::handle plans, const Leaves &leaves, nb::handle access) {
 
 // Calls the function by that plan, and builds what it returns.
 nb::object follow(nb::handle plans, const CallPlans &call_plans, Leaves &leaves, nb::handle arguments) {
-    const nb::object function = call_plans.function, access = call_plans.access;
+    const nb::object access = call_plans.access;
     PyObject *const box = find_plan(plans, leaves, access);
     if (!box) return nb::borrow(Py_NotImplemented);
-    const auto tree = [&] { return nb::borrow(arguments); };
-    const CallPlan &plan = CallPlanBox::of(box);
-    if (plan.key.is_none()) return call_flat(box, access, leaves, tree);
-    if (plan.is_spread) return call_spread(plan, access, leaves, tree);
-    const RunningKey running(plan.key.ptr());
-    if (plan.has_extras()) return call_with_extras(box, access, leaves, tree);
-    const nb::object donated = donated_of(plan, leaves);
-    const nb::object kept = plan.kept ? leaves_at(leaves, *plan.kept) : leaves.take_list();
-    const nb::object result = call(function, plan.key, donated, kept);
-    return finished(result, [&] { return plan.kept ? leaves.take_list() : kept; }, access, tree);
+    return call_by(box, access, leaves, [&] { return nb::borrow(arguments); });
 }
 
 // Whether what nodes say now is what they said when the structure was made, for whoever compiled for it.
@@ -214,10 +151,8 @@ nb::object follow_bare_plan(nb::handle object, CallArguments &arguments) {
         return nb::borrow(Py_NotImplemented);
     const nb::object access = plans.access;
     PyObject *const box = find_plan(last.plans, arguments.values, access);
-    if (!box || !CallPlanBox::of(box).is_spread) return nb::borrow(Py_NotImplemented);
-    const auto tree = [&] { return tuple_of(arguments.args(), arguments.kwargs()); };
-    if (CallPlanBox::of(box).key.is_none()) return call_flat(box, access, arguments.values, tree);
-    return call_spread(CallPlanBox::of(box), access, arguments.values, tree);
+    if (!box) return nb::borrow(Py_NotImplemented);
+    return call_by(box, access, arguments.values, [&] { return tuple_of(arguments.args(), arguments.kwargs()); });
 }
 
 }  // namespace

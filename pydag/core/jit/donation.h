@@ -13,10 +13,6 @@
 
 namespace pydag {
 
-// The leaves at `donated`, as a tuple. `copy(leaf)` is called for each that stands at another place, too.
-nb::object donated_apart(PyObject *const *leaves, const std::vector<uint32_t> &donated,
-                         const std::vector<uint32_t> &kept, nb::handle copy);
-
 // Puts a copy in the place of each donated leaf that is passed at another place, too. `passed` has all, those included.
 void copy_donated(Leaves &leaves, const std::vector<uint32_t> &passed, const std::vector<uint32_t> &donated,
                   nb::handle copy);

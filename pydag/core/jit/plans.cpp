@@ -29,18 +29,18 @@ inline void drop_from_dict(nb::handle dict, nb::handle key) {
 // Whether a plan is for the calls that another one is for, as far as what JAX compiles goes.
 bool is_same_call(const CallPlan &plan, const CallPlan &other) {
     PyObject *const *const classes = &PyTuple_GET_ITEM(plan.classes.ptr(), 0);
-    return plan.key.is(other.key) && nb::len(plan.classes) == nb::len(other.classes) &&
+    return plan.function.is(other.function) && nb::len(plan.classes) == nb::len(other.classes) &&
            std::equal(classes, classes + nb::len(plan.classes), &PyTuple_GET_ITEM(other.classes.ptr(), 0));
 }
 
 }  // namespace
 
-nb::object make_call_plans(nb::handle function, nb::handle namespace_, nb::handle identity, nb::handle access) {
+nb::object make_call_plans(nb::handle namespace_, nb::handle identity, nb::handle access) {
     if (!access.is_none() && !RefAccessBox::check(access))
         fail(PyExc_TypeError, "expected a RefAccess, got %U.", short_repr(access).ptr());
     FlattenOptions::in(namespace_, nullptr, identity.ptr());  // checks them
-    return CallPlansBox::make(nb::borrow(function), nb::borrow(namespace_), nb::borrow(identity), nb::borrow(access),
-                              checked(PyDict_New()), make_static_leaves());
+    return CallPlansBox::make(nb::borrow(namespace_), nb::borrow(identity), nb::borrow(access), checked(PyDict_New()),
+                              make_static_leaves());
 }
 
 CallPlans &call_plans_of(nb::handle object) {

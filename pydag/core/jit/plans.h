@@ -25,7 +25,6 @@ struct CallPlans {
         bool must_ask = false;         // whether the structure has nodes that must be asked
         bool is_bare = false;          // whether the arguments are leaves, and few: see arguments.h
     };
-    nb::object function;  // of JAX; takes a key, a tag with donated leaves, and kept leaves
     nb::object namespace_, identity;
     nb::object access;  // to refs, a RefAccess; None where there is none
     nb::object by_key;  // a dict: for the SpecKey of a structure a tuple of plans, the newest first
@@ -33,17 +32,16 @@ struct CallPlans {
     Last last;
     std::atomic<uint64_t> times_forgotten = 0;
     auto python_refs() {
-        return std::tie(function, namespace_, identity, access, by_key, statics.by_value, statics.by_id, last.spec,
-                        last.plans);
+        return std::tie(namespace_, identity, access, by_key, statics.by_value, statics.by_id, last.spec, last.plans);
     }
 };
 static_assert(sizeof(CallPlans) ==
-                  5 * sizeof(nb::object) + sizeof(StaticLeaves) + sizeof(CallPlans::Last) + sizeof(uint64_t),
+                  4 * sizeof(nb::object) + sizeof(StaticLeaves) + sizeof(CallPlans::Last) + sizeof(uint64_t),
               "list it in python_refs()");
 using CallPlansBox = Box<CallPlans>;
 
-// What a compiled function was called with before. `function`: of JAX. `access`: a RefAccess or None.
-nb::object make_call_plans(nb::handle function, nb::handle namespace_, nb::handle identity, nb::handle access);
+// What a compiled function was called with before. `access`: a RefAccess or None.
+nb::object make_call_plans(nb::handle namespace_, nb::handle identity, nb::handle access);
 // TypeError for anything else.
 CallPlans &call_plans_of(nb::handle object);
 

@@ -2,7 +2,6 @@
 #include "jit/static_leaves.h"
 
 #include "base/constants.h"
-#include "base/tuples.h"
 
 namespace pydag {
 namespace {
@@ -45,21 +44,16 @@ nb::object find_static_leaf(const StaticLeaves &leaves, nb::handle value) {
         const nb::object table = table_in(leaves.by_value, classes);
         return table.is_valid() ? find_in_dict(table, value) : nb::object();
     }
-    const nb::object known = find_in_dict(leaves.by_id, checked(PyLong_FromVoidPtr(value.ptr())));
-    if (!known.is_valid() || !PyTuple_Check(known.ptr()) || PyTuple_GET_SIZE(known.ptr()) != 2) return nb::object();
-    const nb::object leaf = nb::borrow(PyTuple_GET_ITEM(known.ptr(), 0)),
-                     holds = nb::borrow(PyTuple_GET_ITEM(known.ptr(), 1));
+    nb::object leaf = find_in_dict(leaves.by_id, checked(PyLong_FromVoidPtr(value.ptr())));
     // A leaf owns its value, so no other object can have the id while the leaf lives.
-    if (!value_of(leaf).is(value)) return nb::object();
-    return holds.is_none() || checked(PyObject_IsTrue(call(holds).ptr())) ? leaf : nb::object();
+    return leaf.is_valid() && value_of(leaf).is(value) ? leaf : nb::object();
 }
 
-void add_static_leaf(const StaticLeaves &leaves, nb::handle leaf, nb::handle holds) {
+void add_static_leaf(const StaticLeaves &leaves, nb::handle leaf) {
     const nb::object value = value_of(leaf), classes = plain_classes(value.ptr());
     if (!classes.is_valid()) {
         const nb::object id = checked(PyLong_FromVoidPtr(value.ptr()));
-        const nb::object entry = tuple_of(nb::borrow(leaf), nb::borrow(holds));
-        checked(PyDict_SetItem(leaves.by_id.ptr(), id.ptr(), entry.ptr()));
+        checked(PyDict_SetItem(leaves.by_id.ptr(), id.ptr(), leaf.ptr()));
         return;
     }
     nb::object table = table_in(leaves.by_value, classes);

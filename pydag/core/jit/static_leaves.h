@@ -13,16 +13,15 @@ namespace pydag {
 
 struct StaticLeaves {
     nb::object by_value;  // a dict: for a plain class, or a tuple of plain classes, a dict of leaves by value
-    nb::object by_id;     // a dict, by the id of a value: its leaf, and () -> whether the leaf holds, or None
+    nb::object by_id;     // a dict, by the id of a value: its leaf
 };
 
 StaticLeaves make_static_leaves();
 
 // The leaf for a value; null where none is known.
 nb::object find_static_leaf(const StaticLeaves &leaves, nb::handle value);
-// `leaf`: an object whose `value` a call may have again. `holds`: says whether the value is what it was; None for one
-// that can't change.
-void add_static_leaf(const StaticLeaves &leaves, nb::handle leaf, nb::handle holds);
+// `leaf`: an object whose `value`, which can't change, a call may have again.
+void add_static_leaf(const StaticLeaves &leaves, nb::handle leaf);
 void forget_static_leaves(const StaticLeaves &leaves);
 
 }  // namespace pydag

@@ -42,7 +42,6 @@ void put(Buffer<PyObject *, 64> &leaves, RefBuffer<64> &owned, const UpdatePlan:
 nb::object make_update_plan(UpdatePlan plan) {
     const uint32_t num_leaves = spec_of(plan.spec).structure().num_leaves;
     check_positions(plan.positions, num_leaves);
-    check_positions(plan.static_positions, num_leaves);
     return UpdatePlanBox::make(std::move(plan));
 }
 
@@ -68,13 +67,11 @@ void carry_out(nb::handle object, nb::handle tree, nb::handle given) {
     RefBuffer<64> owned;  // a writer is Python code, which may change the list
     std::fill_n(leaves.extend(structure.num_leaves), structure.num_leaves, nullptr);
     put(leaves, owned, plan.positions, given);
-    put(leaves, owned, plan.static_positions, plan.statics);
     write_leaves(tree, {.structure = structure,
                         .leaves = leaves.data(),
                         .space = *space,
                         .writers = plan.writers,
                         .writes_foreign = true,
-                        .then = plan.then,
                         .roots = Roots(plan.roots)});
 }
 

@@ -11,15 +11,12 @@ namespace pydag {
 
 struct UpdatePlan {
     using Positions = std::vector<uint32_t>;
-    nb::object spec;             // of the arguments
-    Positions positions;         // of the leaves that are computed at each call
-    Positions static_positions;  // of the leaves that are the same at each call
-    nb::tuple statics;           // the leaves that are the same
-    nb::object writers;          // as in NewLeaves
-    nb::object then;             // likewise
-    nb::object returned;         // (result, arguments) -> the result with objects of the arguments in it; or None
-    nb::object roots;            // what the arguments are called in messages: see Roots
-    auto python_refs() { return std::tie(spec, statics, writers, then, returned, roots); }
+    nb::object spec;      // of the arguments
+    Positions positions;  // of the leaves that are written
+    nb::object writers;   // as in NewLeaves
+    nb::object returned;  // (result, arguments) -> the result with objects of the arguments in it; or None
+    nb::object roots;     // what the arguments are called in messages: see Roots
+    auto python_refs() { return std::tie(spec, writers, returned, roots); }
 };
 using UpdatePlanBox = Box<UpdatePlan>;
 

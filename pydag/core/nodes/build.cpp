@@ -96,28 +96,8 @@ nb::object build_custom(PyObject *const *refs, Stack &values, size_t base, MadeO
     return call(unflatten, nb::handle(custom.aux_data()), values.take_tuple(base));
 }
 
-namespace {
-
-// As the library that registered the class does it. A library that puts more into the aux_data than the values of the
-// meta fields says what that is for an instance with these fields.
-nb::object build_fields_by_function(const FieldsRefs &fields, Stack &values, size_t base) {
-    const Registration &registration = fields.registration();
-    nb::object aux_data = nb::borrow(fields.meta());
-    if (registration.is_strict) {
-        const nb::object object = new_instance(registration);
-        write_named(object.ptr(), registration, values.data() + base, fields.meta_values());
-        OpenOptions options{nullptr};
-        options.wants_entries = false;
-        aux_data = ask_function(object.ptr(), fields.registration_box(), options).aux_data;
-    }
-    return call(nb::object(registration.unflatten), std::move(aux_data), values.take_tuple(base));
-}
-
-}  // namespace
-
 nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
     const FieldsRefs fields{refs};
-    if (!is_plain(fields.registration())) return build_fields_by_function(fields, values, base);
     const Registration &registration = fields.registration();
     PyObject *const *const meta = fields.meta_values();
     nb::object object = new_instance(registration);

@@ -40,10 +40,8 @@ inline bool is_built_by_core(Kind kind, PyObject *const *refs) {
         case Kind::kFrozenDict:
             return MappingRefs{refs}.keys().has_constant_hashes;
         case Kind::kFields: {  // Python says which methods of an abstract class are missing
-            const Registration &registration = FieldsRefs{refs}.registration();
-            return registration.is_plain_now() &&
-                   !PyType_HasFeature(reinterpret_cast<PyTypeObject *>(registration.type.ptr()),
-                                      Py_TPFLAGS_IS_ABSTRACT);
+            PyObject *const type = FieldsRefs{refs}.registration().type.ptr();
+            return !PyType_HasFeature(reinterpret_cast<PyTypeObject *>(type), Py_TPFLAGS_IS_ABSTRACT);
         }
         default:
             return true;

@@ -93,11 +93,13 @@ struct Said {
 // Calls it. The caller owns the object and the registration meanwhile.
 Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &options);
 
-// How an object is opened, which may differ from its class: see Registration::is_strict. May run Python code on first
-// sight of a class, and where one was changed; the caller owns the object. The result holds until Python code runs.
-TypeInfo find_opened(PyObject *object, Namespace &space);
-// The same of an object whose class was looked up. The caller owns the registration, too.
+// How an object whose class was looked up is opened, which may differ: see Registration::is_strict.
 TypeInfo as_opened(PyObject *object, TypeInfo info);
+// The same; looks the class up, which may run Python code on first sight of it. The caller owns the object. The result
+// holds until Python code runs.
+inline TypeInfo find_opened(PyObject *object, Namespace &space) {
+    return as_opened(object, space.find_class_of(object));
+}
 
 // The children of `object`, in the order of the structure, if it is what the node says: of this kind and size,
 // and with these very references. They stand in the object itself, or else in `values`, where there is room for

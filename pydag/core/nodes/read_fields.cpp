@@ -159,8 +159,7 @@ bool has_just_its_fields(PyObject *object, const Registration &registration) {
 bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *options, PyObject **values, HeldBy held) {
     const FieldsRefs fields{refs};
     const Registration &registration = fields.registration();
-    if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr() || !registration.is_plain_now())
-        return false;
+    if (reinterpret_cast<PyObject *>(Py_TYPE(object)) != registration.type.ptr()) return false;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size());
     if (fields.keys_box() == registration.data.ptr()) [[likely]] {
@@ -187,7 +186,6 @@ bool read_known_fields(PyObject *object, PyObject *const *refs, OpenOptions *opt
 
 PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Refs &refs, uint32_t &count) {
     const Registration &registration = RegistrationBox::of(box);
-    if (!registration.is_plain_now()) return nullptr;
     Buffer<PyObject *, 8> meta;
     PyObject **const found = meta.extend(registration.meta_access.size()), **values;
     nb::object keys;
@@ -223,26 +221,10 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
 
 namespace pydag {
 
-TypeInfo find_opened(PyObject *object, Namespace &space) {
-    for (;;) {
-        const TypeInfo info = space.find_class_of(object);
-        if (info.kind != Kind::kFields || RegistrationBox::of(info.registration).is_plain_now())
-            return as_opened(object, info);
-        // To look at the class again may unregister it, and the lookup has only lent the registration.
-        const nb::object registration = nb::borrow(info.registration);
-        const uint64_t before = types_generation();
-        const TypeInfo opened = as_opened(object, info);
-        const bool is_of_class = RegistrationBox::of(registration).type.is(as_object(Py_TYPE(object)));
-        if (is_of_class && before == types_generation()) return opened;
-    }
-}
-
 TypeInfo as_opened(PyObject *object, TypeInfo info) {
     if (info.kind != Kind::kFields) return info;
-    Registration &registration = RegistrationBox::of(info.registration);
-    const bool has_plain_class = is_plain(registration);
-    if (registration.is_strict && !(has_plain_class && detail::has_just_its_fields(object, registration)))
-        info.kind = Kind::kCustom;
+    const Registration &registration = RegistrationBox::of(info.registration);
+    if (registration.is_strict && !detail::has_just_its_fields(object, registration)) info.kind = Kind::kCustom;
     return info;
 }
 

@@ -13,10 +13,6 @@ namespace pydag {
 // Asks Python which fields the class has, once: `@dataclass` may have run after registration.
 void resolve_fields(Registration &registration);
 
-// Has another library's class looked at again if it was changed since, and says whether the core may read and write
-// its fields.
-bool is_plain(Registration &registration);
-
 // The names of the slots that this class itself adds to its instances, sorted. They are taken from
 // their layout, so it makes no difference if the class was changed since.
 nb::object own_slots(nb::handle type);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/box.h"
-#include "base/class_stamp.h"
 #include "types/learned.h"
 #include "types/stand_in.h"
 
@@ -35,9 +34,6 @@ struct Registration {
     // None; and which keys say a name, three items each: the class of the key, its attribute that has the name, and
     // the class of the name. A name that isn't among them is asked for by `names`. Null for other classes.
     nb::object open_with_keys, plain_keys;
-    // Of another library's class that is opened by its fields: () -> whether these are still all that there is to an
-    // instance, as long as the class isn't changed again. Null for other classes.
-    nb::object look_again;
     nb::object resolve_fields;  // () -> (data, slots, meta[, cached]), until fields are first used
     nb::object data;            // Keys of the data fields; None: all attributes of the instance
     nb::object meta_names;      // tuple of str
@@ -59,27 +55,17 @@ struct Registration {
     // Opens and builds instances where it can; else the two functions do. Null: they always do.
     // Whoever lets it run Python code keeps it meanwhile.
     std::shared_ptr<StandIn> stand_in;
-    // The stamps of the class when it was found to hold nothing but its fields, and when it was looked at last.
-    static constexpr uint64_t kNever = ~uint64_t{0};
-    std::atomic<uint64_t> plain_stamp = kNever, last_stamp = kNever;
-
-    // Whether the core may read and write the fields, because no code of the class's would have to run. Runs no code.
-    bool is_plain_now() const {
-        if (!is_foreign) [[likely]]
-            return true;
-        return plain_stamp.load(std::memory_order_relaxed) == stamp_of(reinterpret_cast<PyTypeObject *>(type.ptr()));
-    }
     // Where the fields were named: whether an instance must have no other attributes, which would be lost.
     bool must_have_just_fields() const { return is_strict || !is_foreign; }
     auto python_refs() {
         return std::tie(type, namespace_, flatten, unflatten, path_entry_type, resolve_fields, data, meta_names,
-                        library_flatten, names, open_with_keys, plain_keys, look_again);
+                        library_flatten, names, open_with_keys, plain_keys);
     }
 };
 // The names within the FieldAccess vectors and the TakenNames are strings, which can't be part of a
 // cycle. A stand-in holds strings, and what its library has for as long as it is loaded.
-static_assert(sizeof(Registration) == 13 * sizeof(nb::object) + 4 * sizeof(std::vector<int>) + sizeof(LearnedByWalks) +
-                                          8 + sizeof(std::shared_ptr<StandIn>) + 2 * sizeof(uint64_t),
+static_assert(sizeof(Registration) == 12 * sizeof(nb::object) + 4 * sizeof(std::vector<int>) + sizeof(LearnedByWalks) +
+                                          8 + sizeof(std::shared_ptr<StandIn>),
               "list the new member in python_refs()");
 using RegistrationBox = Box<Registration>;
 

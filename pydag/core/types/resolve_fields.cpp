@@ -89,15 +89,4 @@ void resolve_fields(Registration &registration) {
     std::swap(registration.resolve_fields, done);
 }
 
-// The stamp is taken before the class is looked at: what changes meanwhile is seen the next time.
-bool is_plain(Registration &registration) {
-    if (registration.is_plain_now()) return true;
-    const uint64_t stamp = assign_stamp(reinterpret_cast<PyTypeObject *>(registration.type.ptr()));
-    if (stamp != 0 && registration.last_stamp == stamp) return false;
-    const bool is_plain = checked(PyObject_IsTrue(call(nb::object(registration.look_again)).ptr())) != 0;
-    registration.last_stamp = stamp;
-    registration.plain_stamp = is_plain && stamp != 0 ? stamp : Registration::kNever;
-    return is_plain;
-}
-
 }  // namespace pydag

@@ -3,7 +3,6 @@
 
 #include "base/build_pause.h"
 #include "base/interrupt.h"
-#include "walks/copy_listeners.h"
 #include "walks/flatten.h"
 #include "walks/unflatten.h"
 
@@ -99,14 +98,11 @@ nb::object copy_known(nb::handle tree, const FlattenOptions &options) {
     BorrowedObjects objects;
     if (known.must_ask() || !look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
     if (known.structure().nodes[0].is_leaf()) return nb::object();  // may be one that is no tree
-    nb::object made;
     try {
-        made = KnownCopy(known.structure(), objects.data()).run();
+        return KnownCopy(known.structure(), objects.data()).run();
     } catch (nb::python_error &) {  // the general way meets the error again, and says where
         return nb::object();
     }
-    if (made.is_valid()) tell_copy_listeners(known.structure(), tree, made);
-    return made;
 }
 
 }  // namespace
@@ -115,9 +111,7 @@ nb::object copy(nb::handle tree, const FlattenOptions &options) {
     if (nb::object made = copy_known(tree, options); made.is_valid()) return made;
     Flattened parts(tree, options);
     parts.remember();
-    nb::object made = unflatten(parts.structure(), parts.leaves().data());
-    tell_copy_listeners(parts.structure(), tree, made);
-    return made;
+    return unflatten(parts.structure(), parts.leaves().data());
 }
 
 }  // namespace pydag

@@ -7,7 +7,6 @@
 #include "spec/spec.h"
 #include "structure/cursor.h"
 #include "structure/paths.h"
-#include "walks/copy_listeners.h"
 #include "walks/match.h"
 #include "walks/unflatten.h"
 
@@ -143,11 +142,7 @@ nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb:
                      const FlattenOptions &options, Extra extra) {
     Rows rows(function, tree, rests, select, options, extra);
     const Structure &structure = rows.structure();
-    const auto told = [&](nb::object made) {
-        tell_copy_listeners(structure, tree, made);
-        return made;
-    };
-    if (has_callbacks(structure)) return told(unflatten(structure, rows, "mapping"));
+    if (has_callbacks(structure)) return unflatten(structure, rows, "mapping");
     // No code of the user's sees when the containers are built, so they are built after all calls.
     RefBuffer<96> answers;
     answers.reserve(structure.num_leaves);
@@ -155,7 +150,7 @@ nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb:
         interruptible_step();
         answers.push_reserved(next_answer(rows, i).release().ptr());
     }
-    return told(unflatten(structure, answers.data(), "mapping"));
+    return unflatten(structure, answers.data(), "mapping");
 }
 
 nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra) {

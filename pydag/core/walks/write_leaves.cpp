@@ -34,7 +34,7 @@ public:
         writes_.push({kind, refs, first, count});
     }
 
-    void run(nb::handle target, nb::handle then) const {
+    void run() const {
         size_t done = 0;
         MadeOnce once;
         try {
@@ -42,7 +42,6 @@ public:
                 interruptible_step();
                 write(writes_[done], true, once);
             }
-            if (then.is_valid() && !then.is_none()) call(then, target);
         } catch (...) {
             for (size_t i = std::min(done + 1, writes_.size()); i-- > 0;) {
                 try {
@@ -183,7 +182,7 @@ private:
 void write_leaves(nb::handle target, const NewLeaves &given) {
     Writes writes;
     Planner(given, writes).run(target);
-    writes.run(target, given.then);
+    writes.run();
 }
 
 }  // namespace pydag

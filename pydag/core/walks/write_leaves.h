@@ -18,8 +18,6 @@ struct NewLeaves {
     nb::handle writers;
     // Whether objects may be written whose class is registered with another library by its fields.
     bool writes_foreign = false;
-    // Called with the target after all writes; if it fails, it must have undone its own work. Null: nothing is called.
-    nb::handle then;
     Roots roots;  // what the target is called in messages
 };
 

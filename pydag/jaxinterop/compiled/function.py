@@ -82,9 +82,7 @@ class CompiledFunction:
         self._recipe = Recipe(get, source, options, self.outputs, updated, jax_options)
         self._programs: dict[Hashable, Program] = {}
         self._numbers = ChangingNumbers(source)
-        self._plans = _core.call_plans(
-            lambda: None, options.namespace, options.identity, contents.access
-        )
+        self._plans = _core.call_plans(options.namespace, options.identity, contents.access)
         parameters = parameters_of(get())
         takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
         self._places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
@@ -161,7 +159,7 @@ class CompiledFunction:
         _check_static(value, spot, self.options)
         leaf = StaticArgument(value)
         if is_settled(value):
-            _core.add_static_leaf(self._plans, leaf, None)
+            _core.add_static_leaf(self._plans, leaf)
         return leaf
 
     # --- what a program is made with ---

@@ -140,10 +140,7 @@ class Program:
         if self.refs:
             found = contents.contents_in(leaves, self.refs, self.written)
         if self._copy is not None:
-            kept = tuple(i for i in range(len(found)) if i not in self._donated)
-            donated = _core.donated_apart(tuple(found), self._donated, kept, self._copy)
-            for i, leaf in zip(self._donated, donated, strict=True):
-                found[i] = leaf
+            found = _core.donated_apart(found, self._donated, self._copy)
         return found
 
     def call(self, leaves: Sequence[Leaf]) -> Any:
@@ -166,16 +163,13 @@ class Program:
         positions = content.traced_positions()
         donated = [positions[i] for i in sorted({*self._donated, *self.written})]
         return _core.call_plan(
-            key=None,
-            tag=None,
             classes=tuple(map(type, everything)),
             static_positions=content.positions,
             statics=content.values,
             function=self.jitted,
+            traced=list(positions),
             donated=donated,
-            kept=list(positions),
             copy=self._copy,
-            is_spread=True,
             refs=[positions[i] for i in self.refs],
             written=[positions[i] for i in self.written],
             has_devices=bool(refs) and jax.local_device_count() > 1,

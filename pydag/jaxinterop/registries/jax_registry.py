@@ -181,13 +181,12 @@ def _look_up(cls: type) -> "lookup.Foreign | None":
 
 
 def _registration(cls: type, entry: Any) -> object:
-    fields, resolve, look_again = known_fields(cls, entry), None, None
+    fields, resolve = known_fields(cls, entry), None
     build = builder(cls, entry)
     if fields is not None:
         names = fields.data + fields.meta
         answer = fields.data, (), fields.meta, tuple(n for n in cached_names(cls) if n not in names)
         resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
-        look_again = lambda: known_fields(cls, entry) == fields  # noqa: E731 (likewise)
     trial = Trial(cls, entry)
     opener = _Opener(cls, entry, trial)
     if fields is not None:
@@ -198,7 +197,6 @@ def _registration(cls: type, entry: Any) -> object:
         build if trial.how is None else trial.build,
         opener.entry_type,
         resolve,
-        look_again,
         fields is not None and fields.is_strict,
         equinox_private.is_equinox_module(cls),
         _is_variable(cls),

@@ -120,10 +120,7 @@ class UpdatedArguments:
         plan = _core.update_plan(
             spec=given.spec,
             positions=tuple(written),
-            static_positions=(),
-            statics=(),
             writers=find_writer,
-            then=None,
             returned=returned,
             roots=CALL,
         )
@@ -257,10 +254,7 @@ def _write_dag(dag: PackedDag[Any], leaves: tuple[Leaf, ...]) -> None:
     plan = _core.update_plan(
         spec=spec,
         positions=tuple(content.traced_positions()),
-        static_positions=(),
-        statics=(),
         writers=find_writer,
-        then=None,
     )
     _core.carry_out(plan, holder, leaves)
     dag._content, dag._leaves, dag._tree = content, list(leaves), (holder[0],)

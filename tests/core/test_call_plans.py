@@ -1,0 +1,489 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans, by which the core makes the calls of a compiled function; and what that returns."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import optree
+import pytest
+
+import pydag
+from pydag import _core
+
+TREE: Any = (([1.0, "a", 2.0, 3.0],), {})
+CLASSES = (float, str, float, float)
+
+
+def key(tree: Any) -> _core.SpecKey:
+    return _core.spec_key(pydag.dag_structure(tree))
+
+
+class Compiled:
+    """Stands for a function by `jit`; knows the name of each call, and the leaves that it got."""
+
+    def __init__(self, namespace: str = "", access: Any = None) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self._functions: dict[Any, Callable[..., Any]] = {}
+        self.plans = _core.call_plans(namespace, "all", access)
+        self.caller = _core.jit_caller(
+            plans=self.plans,
+            unties=_core.flag(),
+            note_untie=lambda: None,
+            places={},
+            static_numbers=(),
+            static_names=frozenset(),
+            run=lambda args, kwargs: NotImplemented,
+            recover=lambda error, args, kwargs: NotImplemented,
+        )
+
+    def take(self, name: Any, leaves: Sequence[Any]) -> Any:
+        self.calls.append((name, *leaves))
+        return _core.make_result(pydag.dag_structure((1, 2)), (5, 6))
+
+    def add(
+        self, name: Any, positions: Any = (), statics: Any = (), tree: Any = TREE, **more: Any
+    ) -> None:
+        leaves = pydag.dag_leaves(tree)
+        plan = _core.call_plan(
+            classes=tuple(map(type, leaves)),
+            static_positions=positions,
+            statics=statics,
+            function=self._functions.setdefault(name, lambda *given: self.take(name, given)),
+            traced=[i for i in range(len(leaves)) if i not in positions],
+            **more,
+        )
+        _core.add_plan(self.plans, key(tree), plan)
+
+    def call(self, tree: Any = TREE) -> Any:
+        args, kwargs = tree
+        return self.caller(*args, **kwargs)
+
+
+GOOD: dict[str, Any] = {
+    "classes": CLASSES,
+    "static_positions": (1,),
+    "statics": ("a",),
+    "function": print,
+    "traced": (0, 2, 3),
+}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"classes": 3},
+        {"classes": None},
+        {"classes": ()},
+        {"classes": (float,) * 5},
+        {"static_positions": 3},
+        {"static_positions": ("text",)},
+        {"static_positions": ()},
+        {"static_positions": (4,)},
+        {"statics": 5},
+        {"traced": None},
+        {"traced": (-1,)},
+        {"traced": (7,)},
+        {"donated": 5},
+        {"donated": (7,)},
+        {"refs": (4,)},
+        {"refs": (0,), "written": (2,)},
+    ],
+)
+def test_a_malformed_plan(wrong: Any) -> None:
+    """What tells how to call a compiled function is checked: an error, and no crash."""
+    compiled = Compiled()
+    _core.call_plan(**GOOD)
+    with pytest.raises((TypeError, IndexError, OverflowError)):
+        _core.add_plan(compiled.plans, key(TREE), _core.call_plan(**{**GOOD, **wrong}))
+    assert compiled.call() is NotImplemented
+
+
+def test_positions_of_refs_are_in_order() -> None:
+    """Others are a `ValueError`."""
+    with pytest.raises(ValueError, match="must be in order"):
+        _core.call_plan(**GOOD, refs=(2, 0))
+
+
+def test_what_is_no_plan() -> None:
+    """Anything else in the place of what the core made is a TypeError."""
+    plans, plan = _core.call_plans("", "all", None), _core.call_plan(**GOOD)
+    anything: Any
+    for anything in (None, 5, object(), _core.flag()):
+        with pytest.raises(TypeError, match="expected CallPlans"):
+            _core.add_plan(anything, key(TREE), plan)
+        with pytest.raises(TypeError, match="expected CallPlans"):
+            _core.forget_plans(anything, None)
+        with pytest.raises(TypeError, match="expected a SpecKey"):
+            _core.add_plan(plans, anything, plan)
+        with pytest.raises(TypeError, match="expected a CallPlan"):
+            _core.add_plan(plans, key(TREE), anything)
+    anything = "other"
+    with pytest.raises(ValueError, match="identity must be"):
+        _core.call_plans("", anything, None)
+
+
+def test_a_plan() -> None:
+    """The function gets the traced leaves, one by one.
+
+    Where a static leaf is another object, or a leaf is of another class, it isn't called.
+    """
+
+    def call(*parts: Any, tree: Any = TREE) -> Any:
+        compiled = Compiled()
+        compiled.add("key", *parts, tree=tree)
+        answers = [compiled.call() for _ in range(3)]  # the structure is known from the second on
+        assert answers[1:] == answers[:2]
+        calls.append(compiled.calls[-1:])
+        return answers[0]
+
+    calls: list[Any] = []
+    assert call() == (5, 6)
+    assert call((1,), ("a",)) == (5, 6)
+    assert call((1,), ("b",)) is NotImplemented
+    assert call((1,), ("a",), tree=(([1.0, "a", 2.0, 3],), {})) is NotImplemented
+    assert Compiled().call() is NotImplemented
+    assert calls == [[("key", 1.0, "a", 2.0, 3.0)], [("key", 1.0, 2.0, 3.0)], [], []]
+
+
+def test_donated_leaves_at_several_places() -> None:
+    """A copy is passed at each further place, and where the leaf is kept at another."""
+    w, v, x = [1.0], [2.0], [3.0]  # stand for arrays
+    given = [w, w, v, v, x]
+    found = _core.donated_apart(given, (0, 1, 2, 4), list)
+    assert found == given
+    assert [a is b for a, b in zip(found, given, strict=True)] == [False, False, False, True, True]
+    compiled = Compiled()
+    tree: Any = ((1.5, (1.5, 1.5)), {})
+    compiled.add("key", tree=tree, donated=(0,), copy=lambda leaf: leaf + 0.5)
+    w_, other = float("1.5"), float("2.5")
+    for first, second in ((w_, w_), (w_, other)):
+        assert compiled.call(((first, (second, 7.5)), {})) == (5, 6)
+    assert compiled.calls == [("key", 2.0, 1.5, 7.5), ("key", 1.5, 2.5, 7.5)]
+
+
+def test_several_plans_for_a_structure() -> None:
+    """The last 64 are kept, of each function the last one: static values may be in rotation."""
+    compiled = Compiled()
+    names, texts = [f"key {i}" for i in range(65)], [f"text {i}" for i in range(65)]
+    for number in (*range(65), 64, 64):
+        compiled.add(names[number], (1,), (texts[number],))
+    found = [compiled.call((([1.0, text, 2.0, 3.0],), {})) for text in texts * 2]
+    assert found == [NotImplemented, *[(5, 6)] * 64] * 2
+    assert [call[0] for call in compiled.calls] == names[1:] * 2
+
+
+def test_leaves_of_static_arguments() -> None:
+    """Plain values are found by value and class, others by identity."""
+    plans = _core.call_plans("", "all", None)
+
+    class Leaf:
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+    things: list[Any] = [object(), (object(), 1)]
+    values: list[Any] = [1, True, "text", b"text", None, (), (1, "a"), (True, "a"), *things]
+    leaves = [Leaf(value) for value in values]
+    assert [_core.static_leaf(plans, value) for value in values] == [None] * len(values)
+    for leaf in leaves:
+        _core.add_static_leaf(plans, leaf)
+    assert [_core.static_leaf(plans, value) for value in values] == leaves
+    again = [int("1"), "t" + "ext"[:3], (int("1"), "a")]
+    assert [_core.static_leaf(plans, x) for x in again] == [leaves[0], leaves[2], leaves[6]]
+    assert _core.static_leaf(plans, 1.0) is None
+    assert _core.static_leaf(plans, (things[0], 1)) is None
+    _core.forget_static_leaves(plans)
+    assert [_core.static_leaf(plans, value) for value in values] == [None] * len(values)
+    with pytest.raises(AttributeError, match="value"):
+        _core.add_static_leaf(plans, 5)
+
+
+def test_a_plan_with_refs_is_for_refs() -> None:
+    """It isn't followed where other leaves are there, or nothing can read refs."""
+    access = _core.ref_access(list, float, float, bool, print)
+    for compiled in (Compiled(), Compiled(access=access)):
+        compiled.add("key", refs=(0,))
+        assert compiled.call() is NotImplemented
+
+
+def test_a_plan_is_for_one_structure() -> None:
+    """Another structure, or other sharing, is another plan, whatever was called before."""
+    compiled = Compiled()
+    one: Any = (([[1.0]],), {})
+    w = [2.0]
+    trees: list[Any] = [TREE, one, ((w, w), {}), (([2.0], [2.0]), {}), (([1.0],), {"x": 1.0})]
+    for i, tree in enumerate(trees[:4]):
+        compiled.add(i, tree=tree)
+    for tree in trees * 2 + [tree for tree in trees for _ in range(3)]:
+        compiled.call(tree)
+    order = [0, 1, 2, 3] * 2 + [i for i in range(4) for _ in range(3)]
+    assert [call[0] for call in compiled.calls] == order
+    assert compiled.call(trees[4]) is NotImplemented
+
+
+def test_forgotten_plans() -> None:
+    """What was forgotten isn't called any more, whether it was called last or not."""
+    compiled = Compiled()
+    other: Any = (([1.0],), {})
+    for _ in range(2):
+        compiled.add("key")
+        compiled.add("key", tree=other)
+        assert [compiled.call(), compiled.call(), compiled.call(other)] == [(5, 6)] * 3
+        _core.forget_plans(compiled.plans, key(other))
+        _core.forget_plans(compiled.plans, key(other))
+        assert [compiled.call(other), compiled.call(), compiled.call()][1:] == [(5, 6)] * 2
+        assert compiled.call(other) is NotImplemented
+        _core.forget_plans(compiled.plans, None)
+        assert compiled.call() is NotImplemented
+
+
+def test_a_class_that_is_registered_after_calls() -> None:
+    """A structure that was called last is no longer taken for known."""
+
+    class Later:
+        def __init__(self) -> None:
+            self.x = 1.0
+
+    compiled, later = Compiled(), Later()
+    tree: Any = (([later],), {})
+    compiled.add("key", tree=tree)
+    assert [compiled.call(tree) for _ in range(3)] == [(5, 6)] * 3
+    pydag.register_fields(Later)
+    assert compiled.call(tree) is NotImplemented
+    compiled.add("other", tree=tree)
+    assert [compiled.call(tree) for _ in range(3)] == [(5, 6)] * 3
+    assert compiled.calls == [("key", later)] * 3 + [("other", 1.0)] * 3
+
+
+def test_an_order_that_is_set_after_calls() -> None:
+    """The same where optree is told to keep the insertion order of dicts in the namespace."""
+    compiled = Compiled("kept order")
+    tree: Any = (({"b": 1.0, "a": 2.0},), {})
+    compiled.add("key", tree=tree)
+    assert [compiled.call(tree) for _ in range(3)] == [(5, 6)] * 3
+    with optree.dict_insertion_ordered(True, namespace="kept order"):
+        assert compiled.call(tree) is NotImplemented
+    assert compiled.calls == [("key", 2.0, 1.0)] * 3
+
+
+def test_a_plan_that_goes_while_it_is_followed() -> None:
+    """A function may forget the plan by which it is being called."""
+
+    class Forgets(Compiled):
+        def take(self, name: Any, leaves: Sequence[Any]) -> Any:
+            _core.forget_plans(self.plans, None)
+            self._functions.clear()
+            gc.collect()
+            return _core.make_result(pydag.dag_structure([1]), leaves[1:2])
+
+    compiled = Forgets()
+    for _ in range(4):
+        compiled.add("key", (1,), ("a",))
+        assert compiled.call() == [2.0]
+        assert compiled.call() is NotImplemented
+
+
+def test_a_cycle_in_arguments() -> None:
+    """Is an error that names the argument."""
+    cycle: list[Any] = [1.0]
+    cycle.append({"x": cycle})
+    with pytest.raises(pydag.CycleError, match=r": args\[0\]\[1\]\['x'\] is the list at args\[0\]"):
+        Compiled().call(((cycle,), {}))
+
+
+class Asked:
+    """A node that its own functions open; `act` runs while it is opened."""
+
+    def __init__(self, x: Any, note: Any, act: Any = None) -> None:
+        self.x, self.note, self.act = x, note, act
+
+
+def flatten_asked(node: Asked) -> Any:
+    if node.act is not None:
+        node.act()
+    return (node.x,), tuple(node.note)
+
+
+@pytest.fixture
+def asked() -> Iterator[None]:
+    pydag.register_pydag_node(Asked, flatten_asked, lambda note, x: Asked(x[0], note))
+    yield
+    pydag.unregister_pydag_node(Asked)
+
+
+def call_of(node: Asked) -> Any:
+    return ([node, 2.0],), {}
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_call_follows_a_structure_with_nodes_that_are_asked() -> None:
+    """Each node is asked once, and what it says decides which plan holds."""
+    asked: list[int] = []
+    compiled = Compiled()
+
+    def call(note: Any) -> Any:
+        asked.clear()
+        answer = compiled.call(call_of(Asked(1.0, note, lambda: asked.append(1))))
+        assert asked == [1]
+        return answer
+
+    compiled.add("one", tree=call_of(Asked(1.0, [1, "a"])))
+    compiled.add("other", tree=call_of(Asked(1.0, [2, "a"])))
+    for note, key_of_call in (([1, "a"], "one"), ([2, "a"], "other"), ([2, "a"], "other")):
+        assert call(note) == (5, 6)
+        assert compiled.calls.pop()[0] == key_of_call
+    assert call([True, "a"]) is NotImplemented  # equal to 1, and another value
+    assert call([3, "a"]) is NotImplemented
+    assert call([2, "a"]) == (5, 6)
+    node = Asked(1.0, [2, "a"])
+    assert compiled.call((([node, node],), {})) is NotImplemented
+
+
+@pytest.mark.usefixtures("asked")
+def test_what_a_node_does_while_a_call_follows_it() -> None:
+    """A node that forgets the plans, calls again, empties caches, registers or raises."""
+    compiled = Compiled()
+
+    class Later:
+        pass
+
+    def again() -> None:
+        compiled.call(call_of(Asked(1.0, [2])))
+        gc.collect()
+
+    def register() -> None:
+        pydag.register_fields(Later, namespace="asked later")
+        pydag.clear_caches()
+
+    def fail() -> None:
+        raise ZeroDivisionError("while it is opened")
+
+    def prepare() -> None:
+        _core.forget_plans(compiled.plans, None)
+        for note in (1, 2):
+            compiled.add(f"key {note}", tree=call_of(Asked(1.0, [note])))
+        for _ in range(3):
+            assert compiled.call(call_of(Asked(1.0, [1]))) == (5, 6)
+
+    prepare()
+    assert compiled.call(call_of(Asked(1.0, [1], again))) == (5, 6)
+    assert compiled.calls[-1][0] == "key 1"
+    prepare()
+    assert compiled.call(call_of(Asked(1.0, [1], register))) == (5, 6)
+    prepare()
+    with pytest.raises(ZeroDivisionError, match="while it is opened"):
+        compiled.call(call_of(Asked(1.0, [1], fail)))
+    prepare()
+    forget = lambda: _core.forget_plans(compiled.plans, None)  # noqa: E731 (an action)
+    compiled.call(call_of(Asked(1.0, [1], forget)))
+    assert compiled.call(call_of(Asked(1.0, [1]))) is NotImplemented
+
+
+def test_a_cycle_through_plans() -> None:
+    """Is collected: what is static may hold the compiled function."""
+    compiled = Compiled()
+    compiled.add("key", (1,), (compiled,))
+    gone = weakref.ref(compiled)
+    del compiled
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_result() -> None:
+    """It is taken apart into what it was made of, and built; a Dag is built by its `tree`."""
+    spec = pydag.dag_structure([1, {"a": 2}])
+    result = _core.make_result(spec, (5, 6))
+    assert _core.open_result(result) == ((5, 6), spec)
+    assert _core.build_result(result) == [5, {"a": 6}]
+
+    class Standing:
+        tree = "the tree"
+
+    assert _core.build_result(Standing()) == "the tree"
+    with pytest.raises(ValueError, match=r"Too few leaves for PyDagSpec; expected: 2, got: 1\."):
+        _core.build_result(_core.make_result(spec, [5]))
+    wrong: list[Any] = [
+        lambda: _core.make_result(result, ()),  # type: ignore[arg-type]  # that is tested
+        lambda: _core.make_result(spec, 3),  # type: ignore[arg-type]  # that is tested
+        lambda: _core.open_result(spec),  # type: ignore[arg-type]  # that is tested
+    ]
+    for call in wrong:
+        with pytest.raises(TypeError, match="got "):
+            call()
+
+
+def test_a_result_in_a_cycle_is_collected() -> None:
+    """A result is held by what it holds, and goes when nobody else holds either."""
+    leaves: list[Any] = []
+    leaves.append(_core.make_result(pydag.dag_structure([1]), leaves))
+
+    class WatchedConstants:
+        pass
+
+    watched = WatchedConstants()
+    leaves.append(watched)
+    gone = weakref.ref(watched)
+    del leaves, watched
+    gc.collect()
+    assert gone() is None
+
+
+def test_plans_that_somebody_changed() -> None:
+    """What is put among the plans through the collector isn't followed, nor another tree's."""
+    small: Any = (([1.0],), {})
+    compiled = Compiled()
+    compiled.add("key", (1,), ("a",))
+    by_key = next(each for each in gc.get_referents(compiled.plans) if type(each) is dict)
+    good = by_key[key(TREE)]
+    for bad in (5, None, (5,), [*good], (*good, None)):
+        by_key[key(TREE)] = bad
+        assert compiled.call() is NotImplemented
+    by_key[key(small)] = good
+    assert compiled.call(small) is NotImplemented
+    by_key[key(TREE)] = good
+    assert compiled.call() == (5, 6)
+
+
+class Statics:
+    """Leaves of a result that JAX doesn't trace."""
+
+    def __init__(self, positions: Any, values: Any) -> None:
+        self.positions, self.values = positions, values
+
+
+def test_a_result_with_static_leaves() -> None:
+    """They are put in their places among the leaves, also beside objects of the caller's."""
+    spec = pydag.dag_structure([0, 1, {"a": 2, "b": 3}])
+    statics = Statics((0, 3), ("first", "last"))
+    result = _core.make_result((spec, None, statics), (5, 6))
+    assert _core.open_result(result) == ((5, 6), (spec, None, statics))
+    assert _core.build_result(result) == ["first", 5, {"a": 6, "b": "last"}]
+    given = _core.make_result((spec, (1, -1), statics), [6])
+    assert _core.fill_result(given, ("zero", "one"), None) == [
+        "first",
+        "one",
+        {"a": 6, "b": "last"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("positions", "values", "error", "text"),
+    [
+        ((0,), ("a", "b"), ValueError, "a value for each position"),
+        ([0], ("a",), TypeError, "expected a tuple"),
+        ((0, 9), ("a", "b"), IndexError, "too few leaves"),
+        ((3, 0), ("a", "b"), IndexError, "too few leaves"),
+        (("x", 1), ("a", "b"), TypeError, "integer"),
+    ],
+    ids=["numbers differ", "list", "out of range", "descending", "no number"],
+)
+def test_static_leaves_that_fit_nowhere(
+    positions: Any, values: Any, error: type[Exception], text: str
+) -> None:
+    """They are refused."""
+    spec = pydag.dag_structure([0, 1, 2, 3])
+    with pytest.raises(error, match=text):
+        _core.build_result(_core.make_result((spec, None, Statics(positions, values)), (5, 6)))
