@@ -26,8 +26,6 @@ LEAVES: list[tuple[Callable[[], Any], bool, bool]] = [
     (lambda: jnp.ones(2), True, True),
     (lambda: np.ones(2), True, True),
     (lambda: np.ones(2, "float16"), True, True),
-    (lambda: np.array(["a", 1], object), False, False),
-    (lambda: np.array(["a"]), False, False),
     (lambda: jax.new_ref(jnp.ones(2)), True, True),
     (lambda: shape((2,), "float32"), True, True),
     (lambda: np.float32(1.0), True, False),
@@ -51,8 +49,6 @@ def test_one_structure_with_leaves_of_other_classes(make: Any) -> None:
                 flags = row[column], other[column]
                 expected = [x for x, is_data in zip(leaves, flags, strict=True) if is_data]
                 assert list(map(id, pj.tree.leaves(tree))) == list(map(id, expected))
-                mapped = pj.tree.leaves(pj.tree.map(lambda x: "put", make(*leaves)))
-                assert mapped == ["put"] * len(expected) * (make is Held)
                 if all(isinstance(x, jax.Array | np.ndarray) for x in expected):
                     assert len(jax.tree.leaves(pj.Dag(tree))) == len(expected)
 

@@ -19,6 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import pydag
 import pydag.jaxinterop as pj
+from pydag.jaxinterop.compiled.function import CompiledFunction
 
 X = jnp.array([1.0, 2.0])
 
@@ -245,6 +246,21 @@ def test_wrapping_again_compiles_nothing_anew(options: Any) -> None:
     for _ in range(3):
         pj.jit(f, **options())({"a": X}, 2)
     assert len(traces) == 1
+
+
+def test_static_values_in_rotation_are_called_by_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second call on no Python code runs for text, numbers and static arguments."""
+    f = pj.jit(lambda x, tree, n: x * n, static_argnums=2)
+
+    def run() -> list[float]:
+        return [float(f(1.0, {"name": name}, n)) for name in ("a", "b") for n in (1, 2)]
+
+    def refuse(*args: Any) -> Any:
+        raise AssertionError("the core didn't call it")
+
+    assert run() == [1.0, 2.0, 1.0, 2.0]
+    monkeypatch.setattr(CompiledFunction, "run", refuse)
+    assert run() == [1.0, 2.0, 1.0, 2.0]
 
 
 def test_a_function_that_is_gone_takes_its_programs_along() -> None:

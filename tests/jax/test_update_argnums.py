@@ -3,8 +3,10 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import equinox as eqx
+import flax.struct
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,21 +77,6 @@ WRAPPERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
-def test_the_callers_objects_change(name: str) -> None:
-    """Each leaf that changed is written, the containers are the same objects, others stay."""
-    model = Net()
-    norm, history, w, first = model.norm, model.history, model.w, model.history[0]
-    f = WRAPPERS[name](call, update_argnums=0)
-    for steps in (1, 2, 3):
-        f(model, X)
-        check(model, steps)
-    assert model.norm is norm
-    assert model.history is history
-    assert model.w is w
-    assert history[0] is first
-
-
-@pytest.mark.parametrize("name", WRAPPERS)
 def test_by_name(name: str) -> None:
     """`update_argnames` names arguments, and the signature tells their numbers."""
     model = Net()
@@ -98,28 +85,6 @@ def test_by_name(name: str) -> None:
     if name in ("jit", "checkpoint"):
         WRAPPERS[name](call, update_argnums=(0,))(model=model, x=X)
         check(model, 2)
-
-
-def test_no_warning() -> None:
-    """What is updated isn't lost; what changes elsewhere is."""
-
-    def f(a: Any, b: Any) -> Any:
-        return a(X) + b(X)
-
-    with pytest.warns(pj.LostUpdateWarning) as told:
-        pj.jit(f, update_argnums=0)(Net(), Net())
-    assert len(told) == 1
-    assert "args[1].norm.mean" in str(told[0].message)
-    assert "args[0]" not in str(told[0].message)
-    pj.jit(f, update_argnums=(0, 1))(Net(), Net())
-
-
-def test_only_what_changed_is_returned() -> None:
-    """The compiled function returns the result and the leaves that changed, and no others."""
-    f = pj.jit(call, update_argnums=0)
-    traced = f.trace(Net(), X)
-    assert len(traced.jaxpr.jaxpr.outvars) == 1 + 3
-    assert traced.out_info.shape == ()
 
 
 def test_lower_compile_and_call() -> None:
@@ -176,20 +141,6 @@ def test_nested_in_checkpoint_under_grad() -> None:
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
-def test_an_exception_writes_nothing(name: str) -> None:
-    """Where the function raises, the caller's objects stay as they were."""
-    model = Net()
-
-    def f(model: Any, x: Any) -> Any:
-        model(x)
-        raise RuntimeError("in the middle")
-
-    with pytest.raises(RuntimeError, match="in the middle"):
-        WRAPPERS[name](f, update_argnums=0)(model, X)
-    check(model, 0)
-
-
-@pytest.mark.parametrize("name", WRAPPERS)
 @pytest.mark.parametrize(
     ("change", "place"),
     [
@@ -231,7 +182,7 @@ def test_ties() -> None:
 
     with pytest.raises(pydag.SharingError, match=r"args\[0\]\['a'\] and args\[0\]\['b'\]\[0\]"):
         pj.jit(cut, update_argnums=0)(tied)
-    text = r"args\[0\]\['a'\] and args\[0\]\['b'\]\[0\](.|\n)*Inside the function, write jnp\.copy"
+    text = r"args\[0\]\['a'\] and args\[0\]\['b'\]\[0\](.|\n)*Write jnp\.copy"
     with pytest.raises(pydag.SharingError, match=text):
         pj.jit(make, update_argnums=0)({"a": w, "b": [w + 1]})
     assert tied["a"] is w
@@ -241,19 +192,6 @@ def test_ties() -> None:
     pj.jit(cut, update_argnums=0, identity="nodes")(tied)
     assert tied["a"].tolist() == [3.0, 3.0, 3.0]
     assert tied["b"][0].tolist() == [2.0, 2.0, 2.0]
-
-
-def test_one_object_in_two_arguments() -> None:
-    """It is one object: updated, whichever of the two is named."""
-    norm = Norm()
-
-    def f(a: Any, b: Any) -> Any:
-        b["norm"].mean = b["norm"].mean + 1
-        return a[0].mean.sum()
-
-    for numbers in (0, 1):
-        pj.jit(f, update_argnums=numbers)([norm], {"norm": norm})
-    assert norm.mean.tolist() == [2.0, 2.0, 2.0]
 
 
 def test_an_array_that_another_argument_holds() -> None:
@@ -282,32 +220,6 @@ def test_donation() -> None:
     assert model.w.tolist() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("inner", ["jit", "grad", "checkpoint"])
-def test_static_leaves_stay(inner: str) -> None:
-    """A static leaf that changes is an error with its path, both values and the cure."""
-
-    class Counter(pj.Module):
-        def __init__(self) -> None:
-            self.w, self.calls, self.mode = ARRAY + 0, 3, "train"
-
-    def count(counter: Any) -> Any:
-        counter.calls = counter.calls + 1
-        return counter.w.sum()
-
-    def switch(counter: Any) -> Any:
-        counter.w, counter.mode = counter.w + 1, "eval"
-        return counter.w.sum()
-
-    counter = Counter()
-    for change, text in (
-        (count, r"args\[0\]\.calls was 3 and is 4: .*\n.* make it an array"),
-        (switch, r"args\[0\]\.mode was 'train' and is 'eval'"),
-    ):
-        with pytest.raises(ValueError, match=text):
-            getattr(pj, inner)(change, update_argnums=0)(counter)
-    assert (counter.calls, counter.mode, counter.w.tolist()) == (3, "train", ARRAY.tolist())
-
-
 def test_meta_fields_and_dags() -> None:
     """What is static in a record, in a Variable and in a Dag stays, too."""
 
@@ -332,9 +244,9 @@ def test_meta_fields_and_dags() -> None:
         "d": pj.Dag({"w": ARRAY + 2, "mode": "train"}),
     }
     for change, text in (
-        (of_record, r"args\[0\]\['r'\]\.tag was 'old' and is 'new'"),
+        (of_record, r"(?s)args\[0\]\['r'\]\n.*tag='old'\n.*tag='new'"),
         (of_variable, r"(?s)must keep its structure.*args\[0\]\['v'\]"),
-        (of_dag, r"(?s)what is static in a Dag.*\['mode'\]\n +first:  'train'"),
+        (of_dag, r"(?s)args\[0\]\['d'\]\n.*Dag with .*\n.*Dag with "),
     ):
         with pytest.raises(ValueError, match=text):
             pj.jit(change, update_argnums=0)(tree)
@@ -369,16 +281,14 @@ def test_a_dag_of_a_tuple() -> None:
     assert dag.tree[1] == "first"
 
 
-@pytest.mark.parametrize("is_dag", [False, True], ids=["bare", "dag"])
-def test_the_order_of_dicts_stays(is_dag: bool) -> None:
-    """The caller's dicts keep the order in which they were filled, in a Dag as elsewhere."""
+def test_the_order_of_dicts_stays() -> None:
+    """The caller's dicts keep the order in which they were filled."""
     tree = {"b": jnp.zeros(2), "a": jnp.ones(2)}
 
-    def f(given: Any) -> None:
-        p = given.tree if is_dag else given
+    def f(p: Any) -> None:
         p["a"], p["b"] = p.pop("a") + 1, p.pop("b") + 2
 
-    pj.jit(f, update_argnums=0)(pj.Dag(tree) if is_dag else tree)
+    pj.jit(f, update_argnums=0)(tree)
     assert list(tree) == ["b", "a"]
     assert tree["a"].tolist() == tree["b"].tolist() == [2.0, 2.0]
 
@@ -463,10 +373,56 @@ def test_static_and_updated() -> None:
         pj.jit(call, update_argnums=0, static_argnums=0)
 
 
-def test_a_bare_array_is_left_alone() -> None:
-    """An argument that is an array itself has nothing that could be written: a warning."""
-    with pytest.warns(UserWarning, match="nothing can be changed: it is an array"):
-        assert float(pj.jit(lambda x: x.sum(), update_argnums=0)(X)) == 3.0
+class Pair(NamedTuple):
+    """Two values."""
+
+    w: Any
+    b: Any
+
+
+class Frozen(eqx.Module):
+    """A model that can't be changed."""
+
+    w: Any
+
+
+@flax.struct.dataclass
+class State:
+    """A state that can't be changed."""
+
+    w: Any
+
+
+@pytest.mark.parametrize(
+    ("tree", "what"),
+    [
+        (X, r"f32\[3\]"),
+        ((X, X), r"\(f32\[3\], f32\[3\]\)"),
+        (Pair(X, X), "Pair"),
+        (Frozen((X, Pair(X, None))), "Frozen"),
+        (State(X), "State"),
+    ],
+)
+def test_where_nothing_can_be_changed(tree: Any, what: str) -> None:
+    """The warning names the argument and the cure, once for each trace, in every wrapper."""
+    f = pj.jit(lambda model, tree: pj.tree.leaves(tree)[0].sum(), update_argnums=(0, 1))
+    with pytest.warns(UserWarning, match=rf"args\[1\].*nothing can be changed: .*{what}") as told:
+        f(Net(), tree)
+    assert len(told) == 1
+    assert "Return the new value" in str(told[0].message)
+    assert told[0].filename == __file__
+    f(Net(), tree)
+    with pytest.warns(UserWarning, match=r"update_argnames names kwargs\['tree'\]"):
+        pj.jit(lambda *, tree: 1.0, update_argnames="tree")(tree=tree)
+    with pytest.warns(UserWarning, match="update_argnums names args"):
+        pj.grad(lambda tree: pj.tree.leaves(tree)[0].sum(), update_argnums=0)(tree)
+
+
+def test_where_something_can_be_changed() -> None:
+    """An object somewhere below is enough; refs are written anyway, and None is nothing."""
+    state, ref = pj.optimizer(optax.sgd(0.1)).init(Net()), jax.new_ref(X)
+    trees = ([X], {"a": X}, (Net(), X), Frozen([X]), pj.Dag((X,)), state, ref, None)
+    pj.jit(lambda *trees: X, update_argnums=tuple(range(len(trees))))(*trees)
 
 
 def test_shardings_of_the_result() -> None:
@@ -519,7 +475,8 @@ def test_a_module_of_nnx() -> None:
     def freeze(model: Any) -> None:
         model.eval()
 
-    with pytest.raises(ValueError, match=r"args\[0\]\.\S+ was (None|False) and is True: it is"):
+    text = r"(?s)args\[0\]\.dropout\n.*False.*\n.*True.*set what is configuration.* outside"
+    with pytest.raises(ValueError, match=text):
         freeze(model)
     assert not model.dropout.deterministic
 
@@ -717,21 +674,19 @@ def test_a_copy_of_a_value_of_nnx_is_no_tie() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "text"),
+    "change",
     [
-        (lambda tree: tree.update(a=tree["a"] + 1), pydag.SharingError, r"tree\['a'\] and args"),
-        (lambda tree: tree.update(c=tree["a"]), ValueError, r"args\[0\].tree\n.*only here \['c'\]"),
-        (
-            lambda tree: tree.update(mode=tree["a"] * 2),
-            ValueError,
-            r"tree\['mode'\]\n +first: +'train'\n +second: an array",
-        ),
+        lambda tree: tree.update(a=tree["a"] + 1),
+        lambda tree: tree.update(c=tree["a"]),
+        lambda tree: tree.update(mode=tree["a"] * 2),
+        lambda tree: tree.update(mode="eval"),
     ],
-    ids=["tie", "key", "static leaf"],
+    ids=["tie", "key", "static leaf", "text"],
 )
-def test_what_must_stay_in_a_dag(change: Any, error: type[Exception], text: str) -> None:
-    """The error has the path within the Dag's tree: of a tie, of a key, of a static leaf."""
+def test_what_must_stay_in_a_dag(change: Any) -> None:
+    """The sharing, the structure and the static leaves of a Dag's tree; the error has its path."""
     dag = pj.Dag({"a": ARRAY, "b": ARRAY, "mode": "train"})
-    with pytest.raises(error, match=f"(?s){text}"):
+    with pytest.raises(ValueError, match=r"args\[0\]\n +first: .*Dag"):
         pj.jit(lambda dag: change(dag.tree), update_argnums=0)(dag)
     assert dag.tree["a"] is dag.tree["b"]
+    assert dag.tree["mode"] == "train"

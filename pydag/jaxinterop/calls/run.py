@@ -11,7 +11,7 @@ import pydag._core as _core
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, path_texts
 from pydag.jaxinterop.notices.lost_tie import warn_of_lost_ties
-from pydag.jaxinterop.notices.lost_update import warn_of_lost_updates
+from pydag.jaxinterop.notices.lost_update import warn_of_lost_updates, warn_of_unchangeable
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, parameters_of
 from pydag.jaxinterop.updates.changes import Change, Given
@@ -41,7 +41,8 @@ class StaticArgument:
         return _core.value_hash(self.value)
 
 
-def _unwrapped(argument: Any) -> Any:
+def unwrapped(argument: Any) -> Any:
+    """What the user gave."""
     return argument.value if type(argument) is StaticArgument else argument
 
 
@@ -63,8 +64,10 @@ def run(
     """
     given = Given.of(tree, options, CALL)
     own = UpdatedArguments(given, updated, is_staged) if updated else None
-    args = tuple(map(_unwrapped, tree[0]))
-    kwargs = {name: _unwrapped(argument) for name, argument in tree[1].items()}
+    if updated:
+        warn_of_unchangeable(given, updated.spots(*tree), source)
+    args = tuple(map(unwrapped, tree[0]))
+    kwargs = {name: unwrapped(argument) for name, argument in tree[1].items()}
     result, changes = _called(fun, args, kwargs, given, source)
     update = Update() if own is None else own.update(result)
     warn_of_lost_updates(

@@ -99,14 +99,14 @@ class CompiledFunction:
         if self._recipe.unties.is_set:
             note_untie()
         call = self.arranged(args, kwargs)
-        leaves, program = self.prepare(call)
+        leaves, content, program = self.prepare(call)
         program.prepare(leaves)
         try:
             returned = program.call(leaves)
         except contents.WritesMoreError as error:
             self._write_more(program, error)
             returned = program.call(leaves)
-        plan = program.plan(leaves)
+        plan = program.plan(leaves, content.values)
         if plan is not None:
             _core.add_plan(self._plans, program.spec_key, plan)
         everything = program.content.all_leaves(leaves)
@@ -120,8 +120,8 @@ class CompiledFunction:
         program.write(error.written)
         _core.forget_plans(self._plans, program.spec_key)
 
-    def prepare(self, call: tuple[Args, Kwargs]) -> tuple[list[Leaf], Program]:
-        """The traced leaves of a call, and the program for it."""
+    def prepare(self, call: tuple[Args, Kwargs]) -> tuple[list[Leaf], Content, Program]:
+        """The traced leaves of a call, the rest of it, and the program for it."""
         leaves, content = take_apart(call, self.options, CALL)
         refs = contents.replaceable(leaves)
         key = content, refs
@@ -138,7 +138,7 @@ class CompiledFunction:
             if len(self._programs) >= _MOST:
                 self.forget()
             self._programs[key] = program
-        return leaves, program
+        return leaves, content, program
 
     def arranged(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """The arguments as they are flattened: static ones as leaves, names as in the signature."""

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 import pydag._core as _core
 from pydag._core import SpecKey
-from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.calls.run import run, unwrapped
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
@@ -151,11 +151,11 @@ class Program:
             contents.write(leaves, self.written, new)
         return returned
 
-    def plan(self, leaves: Sequence[Leaf]) -> Any:
-        """How the core makes calls with leaves of these classes; None if it can't."""
+    def plan(self, leaves: Sequence[Leaf], statics: tuple[Leaf, ...]) -> Any:
+        """How the core makes calls with these very static leaves; None if it can't."""
         content = self.content
         everything = content.all_leaves(leaves)
-        if self._closes_over_refs or not all(map(is_settled, content.values)):
+        if self._closes_over_refs or not all(map(is_settled, map(unwrapped, statics))):
             return None
         refs = [i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf)]
         if len(refs) != len(self.refs) or any(type(leaves[i]) is not jax.Ref for i in refs):
@@ -165,7 +165,7 @@ class Program:
         return _core.call_plan(
             classes=tuple(map(type, everything)),
             static_positions=content.positions,
-            statics=content.values,
+            statics=statics,
             function=self.jitted,
             traced=list(positions),
             donated=donated,

@@ -68,7 +68,7 @@ class Stage:
             TypeError: The arguments differ in more than the values of arrays.
         """
         call = self._compiled.arranged(args, kwargs)
-        leaves, program = self._compiled.prepare(call)
+        leaves, _, program = self._compiled.prepare(call)
         content = self._program.content
         if program.content != content or program.refs != self._program.refs:
             raise TypeError(
@@ -110,7 +110,7 @@ class Stages:
         """The program for a call, and what to trace it with; shapes may stand for arrays."""
         compiled = self._compiled
         call: Any = described(compiled.arranged(args, kwargs), compiled.options, CALL)
-        leaves, program = compiled.prepare(call)
+        leaves, _, program = compiled.prepare(call)
         program.prepare(leaves)
         return program, program.arguments(leaves)
 

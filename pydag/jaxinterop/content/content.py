@@ -15,7 +15,7 @@ from pydag._core import PyDagSpec, SpecKey
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, Leaf
 
-from .leaves import is_number, static_positions
+from .leaves import is_array, is_number, static_positions
 from .options import Options
 from .paths import Roots, path_texts
 from .structure import check_structure
@@ -202,8 +202,10 @@ def _check(value: Leaf, place: Callable[[], str], is_selected: bool, is_result: 
     try:
         hash(value)
     except TypeError as error:
+        what, cure = "", "or make it hashable, such as a tuple for a list"
+        if is_array(value):
+            what, cure = "an array and ", "and leave arrays to JAX"
         raise TypeError(
-            f"{place()} is selected by static=, and can't be hashed: {error}\n  What is static is "
-            "part of the key of the compiled function. Select configuration, or make it hashable, "
-            "such as a tuple for a list."
+            f"{place()} is {what}selected by static=, and can't be hashed: {error}\n  What is "
+            f"static is part of the key of the compiled function. Select configuration, {cure}."
         ) from None

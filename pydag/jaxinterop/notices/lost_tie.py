@@ -63,7 +63,8 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
                 f"  given: {name}{lost.one} and {name}{lost.other} are one object\n"
                 f"  returned: result{lost.root}{lost.one} and result{lost.root}{lost.other} are "
                 "two\n  Map a model with pj.tree.map in the place of jax.tree.map, and use pydag's "
-                "grad, optimizer and apply_updates. If it is meant to be untied: pydag.untie.",
+                "grad, optimizer and apply_updates. If the two only start equal, copy one before "
+                "(pj.tree.copy), or untie them (pydag.untie).",
                 LostTieWarning,
             )
             return

@@ -10,8 +10,10 @@ import pydag._core as _core
 from pydag.jaxinterop.content.leaves import is_number, is_traced
 from pydag.jaxinterop.content.paths import CALL, MISSING
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.treatments.arguments import Spot, pick
+from pydag.jaxinterop.foreign.equinox_private import is_equinox_module
+from pydag.jaxinterop.treatments.arguments import Spot, pick, spot_text
 from pydag.jaxinterop.updates.changes import Change, Given, is_registered, nodes_of
+from pydag.structure.text import short_repr
 from pydag.typing import Dag
 
 from .source import Source
@@ -83,6 +85,32 @@ def _is_lost(
     is_flag = isinstance(change.new, bool | np.bool_)
     is_other = not _core.is_same_value(change.new, change.old)
     return is_number(change.new) and not is_flag and is_other
+
+
+def warn_of_unchangeable(given: Given, updated: Collection[Spot], source: Source) -> None:
+    """Warns of arguments that are updated, and hold no object that a function could change.
+
+    What `x = x + 1` or `state = state.replace(...)` makes in them would be lost.
+    """
+    for spot in updated:
+        [argument] = pick(given.tree, [spot])
+        nodes = nodes_of(argument, given.options).values()
+        leaves = _core.leaves(argument, namespace=given.options.namespace)
+        if any(map(_can_change, nodes)) or all(jax_private.is_ref(x) for x in leaves):
+            continue
+        option = "update_argnums" if isinstance(spot, int) else "update_argnames"
+        source.warn(
+            f"{option} names {spot_text(spot)} of {source.text}, in which nothing can be changed: "
+            f"it is {short_repr(argument)}\n"
+            "  Only changes of objects, such as an attribute of a module or an item of a dict, are "
+            "written into the caller's. Return the new value, without naming the argument there.",
+            UserWarning,
+        )
+
+
+def _can_change(node: Any) -> bool:
+    is_frozen = getattr(getattr(node, "__dataclass_params__", None), "frozen", False)
+    return not (is_frozen or is_equinox_module(type(node)))
 
 
 def _cure(lost: Sequence[Change], given: Given, has_option: bool) -> str:

@@ -6,7 +6,7 @@ leaves must be as they were. Objects keep their identity, in the result too.
 """
 
 import itertools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -96,6 +96,7 @@ class UpdatedArguments:
         self._spec = options.flatten(pick(given.tree, self.spots), self._names)[1]
         self._numbers = leaves_of(given.spec, self.spots)
         self._others = [spot for spot in holders if spot not in spots]
+        self._common = self._common_nodes()
 
     def update(self, result: Dag) -> Update:
         """What the function has written, and which of its objects it returns."""
@@ -156,9 +157,18 @@ class UpdatedArguments:
                 "  Write into the ref that stands there: ref[...] = value."
             )
 
+    def _common_nodes(self) -> set[int]:
+        """What both arguments that are updated and others hold, by id."""
+        tree, options = self._given.tree, self._given.options
+        own, others = (nodes_of(pick(tree, s), options) for s in (self.spots, self._others))
+        return own.keys() & others.keys()
+
     def _check_ties(self, written: dict[int, Leaf]) -> None:
         """Checks that no tie with an argument that isn't updated is made or cut."""
         given = self._given
+        if made := self._common_nodes() - self._common:
+            one, other = (self._way(made, spots) for spots in (self.spots, self._others))
+            raise _made_tie(one, other)
         theirs = frozenset(leaves_of(given.spec, self._others))
         names, namespace = tuple(map(spot_text, self._others)), given.options.namespace
         # What tuples alone lead to is a value, as is what a Variable of NNX holds.
@@ -171,13 +181,14 @@ class UpdatedArguments:
             if number in theirs and id(leaf) not in kept and self._is_tied(number):
                 raise self._cut_tie(number)
             if number not in theirs and id(leaf) in kept and not jax_private.is_ref(leaf):
-                raise SharingError(
-                    "the function makes a tie between an argument that is updated and one that "
-                    f"isn't\n  given: {self._place(number)} and {kept[id(leaf)]} are two objects\n"
-                    "  now: they are one\n  Inside the function, write jnp.copy(x) for an array, "
-                    "and pj.tree.copy(x) for what holds arrays; or update both arguments "
-                    "(update_argnums), and give them one object before the call."
-                )
+                raise _made_tie(self._place(number), kept[id(leaf)])
+
+    def _way(self, nodes: Collection[int], spots: Sequence[Spot]) -> str:
+        """The path of the first of some nodes in some arguments."""
+        namespace = self._given.options.namespace
+        way = next(iter(_ways(pick(self._given.tree, spots), nodes, namespace).values()))
+        text: str = way[1:].codify(spot_text(spots[way[0].entry]))
+        return text
 
     def _is_tied(self, number: int) -> bool:
         """Whether an object of another argument holds a leaf, more than a tuple."""
@@ -223,8 +234,8 @@ class UpdatedArguments:
             else (
                 ValueError,
                 "its structure",
-                "Make what is missing before the call (an array of zeros for None), or return the "
-                "new object.",
+                "Make what is missing before the call (an array of zeros for None); set what is "
+                "configuration, such as a flag, outside of the function; or return the new object.",
             )
         )
         shown = _core.explain(self._spec, spec, roots=self._names)
@@ -233,6 +244,16 @@ class UpdatedArguments:
             f"{what}\n  (first: as it was given, second: as the function left it)\n{shown}\n"
             f"  {cure}"
         )
+
+
+def _made_tie(one: str, other: str) -> SharingError:
+    return SharingError(
+        "the function makes a tie between an argument that is updated and one that isn't\n"
+        f"  given: {one} and {other} are two objects\n"
+        "  now: they are one\n  Inside the function, write jnp.copy(x) for an array, and "
+        "pj.tree.copy(x) for what holds arrays; or update both arguments (update_argnums), and "
+        "give them one object before the call."
+    )
 
 
 def _writer_of(cls: type) -> Any:

@@ -95,6 +95,11 @@ def switch(
     """
     options = Options(namespace, identity, static)
     operands = operands if operand is None else (operand,)
+    if callable(branches):
+        raise TypeError(
+            "switch takes a sequence of functions after the index, got one function\n"
+            "  Write: switch(index, [f, g, ...], *operands)"
+        )
     return _branched(
         "switch",
         list(branches),

@@ -24,6 +24,7 @@ from pydag.jaxinterop.packed.packed import pack, unpack
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, numbers_of
 from pydag.jaxinterop.updates.update import finish
 from pydag.ops.select import is_prefix, select, where_there
+from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
 
 
@@ -105,6 +106,8 @@ class Differentiated:
             )
         if not found and content.spec.num_leaves:
             kinds = sorted({str(getattr(x, "dtype", type(x).__name__)) for x in leaves})
+            if wrt is not None:
+                kinds = self._able(allow_int)[:4] or kinds
             selects = (
                 f"wrt= selects nothing that has a derivative{others}"
                 if wrt is not None
@@ -120,6 +123,11 @@ class Differentiated:
                 f"{', '.join(kinds) or 'no arrays'}; grad requires real- or complex-valued inputs"
             )
         return found
+
+    def _able(self, allow_int: bool) -> list[str]:
+        """What it could be by, with paths."""
+        pairs = zip(self.content.paths(self._roots), self._leaves, strict=True)
+        return [f"{path}: {short_repr(x)}" for path, x in pairs if is_differentiable(x, allow_int)]
 
     def _selected(self, wrt: Where, allow_int: bool) -> list[bool]:
         content, namespace = self.content, self.options.namespace

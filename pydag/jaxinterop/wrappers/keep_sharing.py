@@ -47,8 +47,10 @@ def keep_sharing(
         source = Source(fun)
 
         def flat(dag: Dag[Any]) -> Any:
-            result, _ = run(fun, dag.tree, options, source)
             leaves, content = dag.parts()
+            # Where the transformation hands on what it is given, `dag.tree` is the caller's.
+            tree: Any = content.build(leaves)
+            result, _ = run(fun, tree, options, source)
             pairs = zip(content.traced_positions(), leaves, strict=True)
             origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
             return pack(result, options, origins)
