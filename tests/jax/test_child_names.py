@@ -34,12 +34,12 @@ STATES: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", STATES)
 def test_paths_are_those_of_jax(name: str) -> None:
-    """The path to each leaf of a state is the text of JAX's keys, for all of optax's states."""
+    """The path to each leaf of a state is JAX's, with `.inner`, which optax's state is, in it."""
     state = pj.optimizer(STATES[name]()).init(Net())
     for tree in (state, {"state": state}, jax.tree.map(lambda x: x, state)):
         keys = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(tree)]
         texts = [accessor.codify("") for accessor in pydag.dag_accessors(tree)]
-        assert texts == keys
+        assert [text.replace(".inner", "", 1) for text in texts] == keys
 
 
 @pytest.mark.parametrize("tree", [Net(), {"a": jnp.ones(2), "b.c": [jnp.ones(2)]}, jnp.ones(2)])

@@ -59,15 +59,15 @@ def test_a_function_branches_on_flags_and_shapes_by_numbers() -> None:
 
 
 def test_configuration_is_not_differentiated() -> None:
-    """In the gradient stands None for it; the arrays have theirs."""
+    """It stays in the gradient, being structure; the arrays have theirs."""
     for gradient in (
         jaxinterop.grad(loss)(Norm(), 2.0),
         jaxinterop.jit(jaxinterop.grad(loss))(Norm(), 2.0),
         jaxinterop.vjp(loss, Norm(), 2.0)[1](jnp.float32(1.0))[0],
     ):
         assert gradient.scale.tolist() == np.full((2, 2, 2), 10.0).tolist()
-        assert (gradient.eps, gradient.is_training) == (None, None)
-        assert gradient.shape == [None, (None, {"channels": None})]
+        assert (gradient.eps, gradient.is_training) == (0.5, True)
+        assert gradient.shape == [2, (1, {"channels": 3})]
 
 
 def test_numbers_of_records_and_dicts_are_traced() -> None:
@@ -145,18 +145,11 @@ def test_arrays_in_the_place_of_numbers_are_traced() -> None:
         return norm.eps * 2
 
     array = np.array(0.5, "float32")
-    values: list[Any] = [jnp.float32(0.5), 0.5, array, 0.5, np.float64(0.5), True, 1]
-    assert [float(f(Norm(value))) for value in values] == [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
+    values: list[Any] = [jnp.float32(0.5), 0.5, array, 0.5, np.float64(0.5), True]
+    for _ in range(2):
+        assert [float(f(Norm(value))) for value in values] == [1.0, 1.0, 1.0, 1.0, 1.0, 2.0]
     assert seen[:2] == [True, False]
-    assert seen.count(False) == 4  # 0.5, NumPy's 0.5, True and 1
-    assert [float(f(Norm(value))) for value in values] == [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
-
-
-def test_equal_numbers_of_two_types_share_no_trace() -> None:
-    """1, 1.0 and True; 0.0 and -0.0."""
-    f = jaxinterop.jit(lambda norm: (repr(norm.eps), norm.scale)[0])
-    values = [1, 1.0, True, 0.0, -0.0]
-    assert [f(Norm(value)) for value in values] == ["1", "1.0", "True", "0.0", "-0.0"]
+    assert seen.count(False) == 3  # 0.5, NumPy's 0.5 and True
 
 
 @pytest.mark.parametrize("name", [n for n in WRAPPERS if n != "keep_sharing"])
@@ -277,4 +270,3 @@ def test_a_subclass_that_nobody_registered_is_told() -> None:
         jaxinterop.jit(lambda model: model)(forgotten())
     assert "pydag.register_module(Forgotten)" in str(caught.value)
     assert "pydag.register_fields(Forgotten)" in str(caught.value)
-    assert "base class doesn't hold for it" in str(caught.value)

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import MISSING, LeavesByPath, Roots, path_texts
+from pydag.jaxinterop.content.paths import MISSING, LeavesByPath, Roots, path_texts, way_text
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
+from pydag.structure.listing import Listing
 from pydag.typing import Dag, Leaf, Path
 
 
@@ -53,17 +54,19 @@ class Given(NamedTuple):
         return [*self._replaced(leaves, spec), *self._removed(spec)]
 
     def _replaced(self, leaves: Sequence[Leaf], spec: PyDagSpec) -> Iterator[Change]:
-        before, texts = LeavesByPath(self.spec, self.leaves), path_texts(spec, self.roots)
-        for i, (path, leaf) in enumerate(zip(spec.paths(), leaves, strict=True)):
-            old = before.at(path)
-            if old is not leaf:
-                yield Change(path, texts[i], self._holders(path), old, leaf)
+        before, told = LeavesByPath(self.spec, self.leaves), set[int]()
+        for number, path, text in _places(spec, self.roots):
+            old, leaf = before.at(path), leaves[number]
+            if old is not leaf and number not in told:
+                told.add(number)
+                yield Change(path, text, self._holders(path), old, leaf)
 
     def _removed(self, spec: PyDagSpec) -> Iterator[Change]:
-        now, texts = LeavesByPath(spec, range(spec.num_leaves)), path_texts(self.spec, self.roots)
-        for i, (path, leaf) in enumerate(zip(self.spec.paths(), self.leaves, strict=True)):
-            if now.at(path) is MISSING:
-                yield Change(path, texts[i], self._holders(path), leaf, MISSING)
+        now, told = LeavesByPath(spec, range(spec.num_leaves)), set[int]()
+        for number, path, text in _places(self.spec, self.roots):
+            if now.at(path) is MISSING and number not in told:
+                told.add(number)
+                yield Change(path, text, self._holders(path), self.leaves[number], MISSING)
 
     def _holders(self, path: Path) -> tuple[Any, ...]:
         """The objects on the way to a leaf, as far as they are there."""
@@ -75,6 +78,24 @@ class Given(NamedTuple):
             if at is MISSING or _core.is_leaf(at, namespace=self.options.namespace):
                 break
         return tuple(found)
+
+
+def _places(spec: PyDagSpec, roots: Roots) -> Iterator[tuple[int, Path, str]]:
+    """The leaves by number, path and text: by their first paths, then at other places of objects.
+
+    Of an object that holds leaves, it is the first of them.
+    """
+    for number, (path, text) in enumerate(zip(spec.paths(), path_texts(spec, roots), strict=True)):
+        yield number, path, text
+    listing = Listing.of(spec) if spec.num_shared else Listing([])
+    for alias, anchor in listing.targets.items():
+        position = next(
+            (i for i in range(anchor, listing.ends[anchor]) if i in listing.leaf_numbers), None
+        )
+        if position is not None:
+            way = [*listing.way(alias), *listing.way(position)[len(listing.way(anchor)) :]]
+            path = tuple(listing.records[step].entry for step in way)
+            yield listing.leaf_numbers[position], path, way_text(listing, way, roots)
 
 
 def nodes_of(tree: Dag, options: Options) -> dict[int, Any]:

@@ -17,7 +17,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.leaves import static_positions
-from pydag.jaxinterop.content.paths import CALL, path_texts, way_text
+from pydag.jaxinterop.content.paths import CALL, MISSING, path_texts, way_text
 from pydag.jaxinterop.content.variables import with_variables
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
@@ -239,6 +239,9 @@ class UpdatedArguments:
             )
         )
         shown = _core.explain(self._spec, spec, roots=self._names)
+        others = [c.text for c in self._given.changes() if MISSING in (c.old, c.new)]
+        if others:
+            shown += f"\n  What came or went: {', '.join(others[:4])}"
         return kind(
             "an argument that is updated must keep its structure, but the function changes "
             f"{what}\n  (first: as it was given, second: as the function left it)\n{shown}\n"
