@@ -73,11 +73,11 @@ def test_a_selection_that_divides_copies_is_told(name: str) -> None:
     [text] = told(lambda: pj.grad(loss, wrt="['policy']*")(tree))
     assert "wrt selects args[0]['policy'].bias, and with it args[0]['ref'].bias" in text
     assert "pj.tree.copy" in text
-    assert len(told(lambda: pj.jit(pj.grad(loss, wrt="['policy']*"))(tree))) == 1
+    jitted = pj.jit(pj.grad(loss, wrt="['policy']*"))
+    assert len(told(lambda: [jitted(tree), jitted(tree)])) == 1
     [text] = told(lambda: pj.optimizer(optax.sgd(1), wrt="['policy']*").init(tree))
     assert "params['policy'].bias" in text
-    [text] = told(lambda: pj.jacrev(loss, wrt=["['ref'].bias"])(tree))
-    assert "wrt selects args[0]['ref'].bias, and with it args[0]['policy'].bias" in text
+    assert told(lambda: pj.jacrev(loss, wrt=["['ref'].bias"])(tree)) == []  # it is one leaf alone
 
 
 @pytest.mark.parametrize(
@@ -109,46 +109,6 @@ def test_tied_leaves_and_layers_of_a_list() -> None:
     assert told(lambda: pj.grad(loss, wrt="*.bias")(layers)) == []
     with pytest.raises(pydag.SharingError, match="one object two answers"):
         pj.grad(loss, wrt=[True, False])(layers)
-
-
-def test_among_several_arguments() -> None:
-    """With several arguments the paths name theirs."""
-    model = Policy()
-    tree = {"policy": model, "ref": model}
-
-    def two(one: Any, tree: Any) -> Any:
-        return jnp.sum(one) * loss(tree)
-
-    [text] = told(lambda: pj.grad(two, (0, 1), wrt=["['policy']*", ""])(jnp.ones(2), tree))
-    assert "args[1]['policy'].bias" in text
-
-
-def test_once_for_a_function_and_structure() -> None:
-    """An eager function tells it once for each structure, a compiled one once for each trace."""
-    model = Policy()
-    tree = {"policy": model, "ref": model}
-
-    def own(tree: Any) -> Any:
-        return loss(tree)
-
-    def call() -> Any:
-        return pj.grad(own, wrt="['policy']*")(tree)
-
-    assert len(told(lambda: [call(), call()])) == 1
-    jitted = pj.jit(pj.grad(own, wrt="['policy']*"))
-    assert len(told(lambda: [jitted(tree), jitted(tree)])) == 1
-    tree["ref"].bias = jnp.ones((2, 3))
-    assert len(told(lambda: [jitted(tree), jitted(tree)])) == 1
-
-
-def test_many_layers_take_linear_time() -> None:
-    """Many pairs of copies, one of which is divided."""
-    layers = {
-        f"l{i}": {"a": (m := {"v": jnp.ones(1), "w": jnp.ones(1)}), "b": m} for i in range(300)
-    }
-    wrt = ["*['v']", "['l299']['a']*"]
-    [text] = told(lambda: pj.grad(lambda t: jnp.sum(t["l0"]["a"]["v"]), wrt=wrt)(layers))
-    assert "args[0]['l299']['a']['w'], and with it args[0]['l299']['b']['w']" in text
 
 
 def half(tree: Any) -> Any:
@@ -200,34 +160,6 @@ def test_copies_come_apart_in_silence(name: str) -> None:
 
     assert told(lambda: run(state), UserWarning) == []
     assert len(traces) <= 2
-
-    def loop() -> Any:
-        return pj.fori_loop(0, 3, lambda _, s: step(s), state)
-
-    assert told(loop, pj.LostTieWarning) == []
-
-
-def test_copies_in_the_results_of_branches() -> None:
-    """Branches of which one returns copies and the other doesn't; a module's layer warns."""
-
-    class Layer(pj.Module):
-        def __init__(self) -> None:
-            self.w, self.b = jnp.ones(2), jnp.zeros(2)
-
-    class Twice(pj.Module):
-        def __init__(self, one: Any, two: Any) -> None:
-            self.one, self.two = one, two
-
-    def run(make: Any) -> Any:
-        layer = Layer()
-        tied, apart = (lambda x: make(layer, layer)), (lambda x: make(Layer(), Layer()))
-        return [
-            len(told(lambda: pj.cond(True, tied, apart, 1.0), pj.LostTieWarning)),
-            len(told(lambda: pj.cond(True, apart, tied, 1.0), pj.LostTieWarning)),
-        ]
-
-    assert run(lambda one, two: {"online": one, "target": two}) == [0, 0]
-    assert run(Twice) == [1, 1]
 
 
 def test_moments_that_start_as_the_same_zeros() -> None:
@@ -287,11 +219,11 @@ def test_ties_that_are_meant_are_told() -> None:
     assert {name: lost(tree) for name, tree in trees.items()} == dict.fromkeys(trees, 1)
 
 
-def test_a_lost_tie_of_leaves_names_the_other_cure() -> None:
+def test_a_lost_tie_names_the_other_cure() -> None:
     """Where two leaves came apart they may only have started equal."""
     w = jnp.ones(2)
     [text] = told(
         lambda: pj.jit(lambda t: {"h": t["h"] + 1, "c": t["c"] + 2})({"h": w, "c": w}),
         pj.LostTieWarning,
     )
-    assert "If the two only start equal, copy one: pj.tree.copy(...)." in text
+    assert "If the two only start equal, copy one before (pj.tree.copy)" in text

@@ -161,21 +161,6 @@ def test_a_loaded_run_is_written_into_one_that_is_there(
     equal(run, saved)
 
 
-@pytest.mark.parametrize("was_read", [False, True])
-def test_a_dag_that_is_written_keeps_its_structure(was_read: bool) -> None:
-    """None, text or one array at two places may be written into a `Dag`: it stays as it was."""
-    tree = {"a": X, "b": X + 1, "c": X + 2}
-    dag = jax.tree.map(lambda x: x, pj.Dag(tree))
-    structure: Any = jax.tree.structure(dag)
-    read = dag.tree if was_read else None
-    other = jax.tree.unflatten(structure, [X, X, None])
-    for _ in range(2):
-        pydag.dag_update({"dag": dag}, {"dag": other})
-        assert structure == jax.tree.structure(dag, is_leaf=lambda x: x is None)
-        assert dag.tree == {"a": X, "b": X, "c": None}
-    assert read is None or dag.tree is read
-
-
 def test_a_state_is_written_into_another() -> None:
     """`dag_update` of a state alone writes into the objects that are there."""
     opt, weights = pj.optimizer(optax.adam(1e-2)), {"w": X}
@@ -184,7 +169,7 @@ def test_a_state_is_written_into_another() -> None:
     _, after = opt.update(weights, opt.init(weights), weights)
     assert pydag.dag_update(state, after) is state
     assert state[0].mu is mu
-    assert jnp.array_equal(mu.tree["w"], after[0].mu.tree["w"])
+    assert jnp.array_equal(mu["w"], after[0].mu["w"])
     assert int(state[0].count) == 1
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+import pydag._core as _core
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.derivative import derivative
 from pydag.jaxinterop.content.leaves import is_differentiable, static_positions
@@ -55,6 +56,11 @@ class _Optimizer:
                 "state.inner, which is optax's own state."
             )
         leaves, content = apart(params, self._options, keeps_variables=True)
+        if content.values and _core.is_leaf(params, namespace=self._options.namespace):
+            raise TypeError(
+                f"init takes the model, got {short_repr(params)}\n  What is trained of it is "
+                "selected by optimizer(tx, wrt=...)."
+            )
         everything = content.all_leaves(leaves)
         picked = self._picked(content, leaves)
         trained = Trained(apart(params, self._options)[1].spec, picked)
