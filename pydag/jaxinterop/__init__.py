@@ -19,6 +19,8 @@ except ImportError as error:
         'pydag.jaxinterop needs JAX, which is not installed: pip install "pydag-tree[jax]"'
     ) from error
 
+from pydag.errors import LostTieWarning as LostTieWarning
+
 from .derived.derived import Derived as Derived
 from .foreign import jax_private as _jax_private  # noqa: F401  (says what JAX lacks)
 from .notices import source as _source  # noqa: F401  (hides frames of ours from JAX)
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from .files.checkpoints import from_checkpoint as from_checkpoint
     from .files.load import load as load
     from .files.save import save as save
-    from .notices.lost_tie import LostTieWarning as LostTieWarning
     from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
     from .notices.shared_selection import SharedSelectionWarning as SharedSelectionWarning
     from .optimizers.apply_updates import apply_updates as apply_updates
@@ -75,7 +76,6 @@ else:  # to a type checker it would mean that the package has every name
     __getattr__, __dir__ = _at_first_use(
         "pydag.jaxinterop",
         {
-            "LostTieWarning": "notices.lost_tie",
             "LostUpdateWarning": "notices.lost_update",
             "SharedSelectionWarning": "notices.shared_selection",
             "apply_updates": "optimizers.apply_updates",

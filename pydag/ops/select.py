@@ -288,21 +288,6 @@ def where_there(where: Where) -> Where:
 # How a class that stands for a DAG is masked: a function of an instance and a selection.
 masks: dict[type, Callable[[Any, Where], Any]] = {}
 
-# Functions that are called with each mask that is made, and its structure, leaves and flags.
-made_masks: list[Callable[[Any, PyDagSpec, Sequence[Leaf], Sequence[bool]], None]] = []
-
-
-# Joins the flags of leaves that stand for one: of the leaves of a mask, and their flags.
-joined_flags: list[Callable[[Sequence[Leaf], list[bool]], list[bool]]] = []
-
-
-def flags_of(selected: list[bool], leaves: Sequence[Leaf]) -> list[bool]:
-    """The flags of a mask, given whether each leaf is selected."""
-    for join in joined_flags:
-        selected = join(leaves, selected)
-    return selected
-
-
 Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
 """Tells for each leaf of a structure whether it is selected."""
 
@@ -352,9 +337,4 @@ def dag_mask(
         if isinstance(tree, str | type | types.FunctionType):
             error.add_note("The tree comes first, then the selection: dag_mask(tree, where).")
         raise
-    flags = flags_of(selected, leaves)
-    mask = _core.unflatten(spec, flags)
-    if is_leaf is None and not options:
-        for tell in made_masks:
-            tell(mask, spec, leaves, flags)
-    return mask
+    return _core.unflatten(spec, selected)

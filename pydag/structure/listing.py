@@ -5,7 +5,7 @@ The core makes the list (`PyDagSpec._listing`); nothing here looks at an object 
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pydag._core as _core
@@ -129,10 +129,6 @@ class Listing:
         everything that is handed down to it has arrived.
         """
         return reversed(self._closed)
-
-    def upwards(self) -> Sequence[int]:
-        """All positions, in an order in which every node comes after all that it leads to."""
-        return self._closed
 
     def slots_of(self, position: int) -> tuple[int, ...]:
         """The slots that hold a node, its own first."""

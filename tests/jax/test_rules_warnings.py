@@ -193,6 +193,7 @@ def test_silent_about_changes(f: Any, arg: Any) -> None:
 @pytest.mark.parametrize("part", ["whole", "part"])
 def test_every_wrapper_tells_of_a_lost_tie(wrap: str, part: str) -> None:
     """A result, or a part of it, in which what was one object in the argument is two."""
+    assert pj.LostTieWarning is pydag.errors.LostTieWarning  # as is that of integrations.torch
 
     def scaled(tree: Any) -> Any:
         out = jax.tree.map(lambda x: x * 0.5, tree)

@@ -14,11 +14,12 @@ except ImportError as error:
         f"pydag.integrations.torch needs PyTorch: pip install torch ({error})"
     ) from error
 
+from pydag.errors import LostTieWarning as LostTieWarning
+
 from .changes import tie_changes as tie_changes
 from .declared import check_tied_weights_keys as check_tied_weights_keys
 from .declared import tied_weights_keys as tied_weights_keys
 from .fsdp import fsdp_groups as fsdp_groups
-from .keep import LostTieWarning as LostTieWarning
 from .keep import keeping_ties as keeping_ties
 from .keep import tie_again as tie_again
 from .load_tree import load_module_tree as load_module_tree

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from pydag.errors import LostTieWarning
 from pydag.sharing.prefixes import in_common
 
 from .declared import cut_ties
@@ -16,10 +17,6 @@ from .given import Groups, named_tensors, read, ties_of
 from .repair import Conflict, Names, Parts, check_conflict, parts_of, tie
 
 MOST = 8  # lines in a warning
-
-
-class LostTieWarning(UserWarning):
-    """The ties of a model that `keeping_ties` is given were cut before."""
 
 
 @contextlib.contextmanager

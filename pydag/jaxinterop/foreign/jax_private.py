@@ -87,11 +87,6 @@ def written_inputs(traced: Any) -> frozenset[int]:
     return frozenset(number for number in found if number >= 0)
 
 
-def inputs_of(leaf: Any) -> list[Any]:
-    """What a traced array was computed from, in one step; empty where JAX doesn't tell."""
-    return list(getattr(getattr(leaf, "parent", None), "in_tracers", ()))
-
-
 _partial: Any = tree_util.Partial
 _Shim: Any = type(_partial(functools.partial(print)).func)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.errors import LostTieWarning
 from pydag.jaxinterop.content.leaves import is_number, is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, LeavesByPath
@@ -28,10 +29,6 @@ from .source import Source
 
 _MOST_PARTS = 200  # of a result are compared with an argument
 _MOST_ELEMENTS = 1 << 20  # of an array are read
-
-
-class LostTieWarning(UserWarning):
-    """A function returns a structure that it was given, with a tie lost."""
 
 
 class _Lost(NamedTuple):

@@ -82,14 +82,6 @@ def warn_at_call(text: str, category: type[Warning]) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
-class _Unnamed(inspect.Parameter):
-    """A parameter that adds nothing to the keys of the pytree that is passed for it."""
-
-    @property
-    def name(self) -> str:
-        return ""
-
-
 class LeafNames(inspect.Signature):
     """The signature of a function of leaves one by one, by which JAX calls them by their paths.
 

@@ -11,7 +11,7 @@ from pydag._core import PyDagSpec
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.ops.select import flags_of, masks, select_matching, where_there
+from pydag.ops.select import masks, select_matching, where_there
 from pydag.structure.text import bounded_repr
 from pydag.typing import Identity, Leaf, Where
 
@@ -167,8 +167,7 @@ def _mask(dag: Dag[Any], where: Where) -> Dag[Any]:
     leaves, content = dag.parts()
     everything = content.all_leaves(leaves)
     chosen = select_matching(where_there(where), content.spec, everything, dag._options.namespace)
-    flags = content.traced_among(flags_of(chosen, everything))
-    return dag_of(content, flags, dag._options)
+    return dag_of(content, content.traced_among(chosen), dag._options)
 
 
 masks[Dag] = _mask
