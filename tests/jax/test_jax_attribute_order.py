@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import jax
@@ -112,9 +109,9 @@ def test_ahead_of_time() -> None:
     """A compiled function that is called with another order says which instance it is about."""
     compiled = jaxinterop.jit(lambda nets, x: nets[0](x)).lower([one()], X).compile()
     assert compiled([one()], X).tolist() == AB
-    with pytest.raises(TypeError, match="compiled for") as caught:
+    with pytest.raises(TypeError, match="Compile for these") as caught:
         compiled([two()], X)
-    assert str(caught.value).splitlines()[2:] == [
+    assert str(caught.value).splitlines()[1:4] == [
         "args[0][0]",
         "  first:  Net whose attributes were set in the order ['first', 'second']",
         "  second: Net whose attributes were set in the order ['second', 'first']",
@@ -151,25 +148,3 @@ def test_pydag_maps_by_name() -> None:
     assert not jnp.any(out.first)
     assert not jnp.any(out.second)
     assert not jnp.any(pydag.dag_map(jnp.subtract, two(), one()).first)
-
-
-def test_the_hash_of_a_structure_is_the_same_in_every_process() -> None:
-    """Text, numbers, functions and classes: the hash doesn't depend on the hash seed."""
-    program = """
-import jax.numpy as jnp, jax, pydag.jaxinterop as pj
-x = jnp.ones(2)
-parts = ["text", b"bytes", 0.5, float("nan"), True, None, jax.nn.gelu, int, ("a", frozenset("bc"))]
-tree = pj.tree.structure({str(i): part for i, part in enumerate(parts)} | {"x": x})
-print(hash(tree), hash(pj.tree.structure([x, x])))
-"""
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | {"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert said[0] == said[1] != ""

@@ -58,11 +58,10 @@ def test_scan() -> None:
 
 
 def test_arrays_that_a_container_holds_too() -> None:
-    """They are one where both are differentiated; an argument that isn't has its own."""
+    """The argument is a variable of its own, as in every tuple."""
     g = lambda x, p: x**2 * p["w"]  # noqa: E731 (a name for what is called)
     found = pj.grad(g, argnums=(0, 1))(X, {"w": X})
-    assert found == (27.0, {"w": 27.0})
-    assert found[0] is found[1]["w"]
+    assert found == (18.0, {"w": 9.0})
     w = jnp.ones(2)
     assert float(pj.grad(g)(X, {"w": X})) == 18.0
     assert pj.vmap(g, in_axes=(0, None))(w, {"w": w}).tolist() == [[1, 1], [1, 1]]

@@ -526,3 +526,35 @@ def test_an_array_in_a_meta_field_is_an_error() -> None:
         with pytest.raises(TypeError, match=r"^tree\.idx is a meta field"):
             jaxinterop.Dag(Gather(idx))
     assert jaxinterop.jit(lambda g: g.w[g.idx[0]])(Gather((1, "text"))) == 1.0
+
+
+class Cached(equinox.Module):  # type: ignore[misc]  # untyped base
+    weight: Any
+    name: Any = equinox.field(static=True, default="cached")
+
+    @functools.cached_property
+    def total(self) -> Any:
+        return self.weight.sum()
+
+
+def test_what_a_module_has_cached_is_no_field() -> None:
+    """It changes no structure, is in no copy, and makes no further trace."""
+    traced = []
+
+    @jaxinterop.jit
+    def loss(module: Any) -> Any:
+        traced.append(1)
+        return module.total * 2
+
+    module = Cached(jnp.arange(3.0))
+    spec = pydag.dag_structure(module)
+    assert float(loss(module)) == 6.0
+    assert float(module.total) == 3.0
+    assert "total" in vars(module)
+    assert pydag.dag_structure(module) == spec
+    assert float(loss(module)) == 6.0
+    assert len(traced) == 1
+    assert python_calls(functools.partial(pydag.dag_structure, module)) == []
+    doubled = pydag.dag_map(lambda x: 2 * x, module)
+    assert "total" not in vars(doubled)
+    assert float(doubled.total) == 6.0

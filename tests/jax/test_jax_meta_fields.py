@@ -77,7 +77,7 @@ def deep(value: Any) -> Any:
 CHANGING: dict[str, tuple[Any, str]] = {
     "a list": ([1, 2], "[1, 2]"),
     "a dict": ({"a": 1}, "{'a': 1}"),
-    "a set in a tuple": ((1, {2}), "scale[1] is {2}"),
+    "a set in a tuple": ((1, {2}), "{2}"),
     "a deque": (collections.deque([1]), "deque([1])"),
     "bytes": (bytearray(b"x"), "bytearray"),
     "a subclass": (collections.defaultdict(int, a=1), "{'a': 1}"),

@@ -46,7 +46,7 @@ def test_each_array_is_asked_whatever_came_first(text_first: bool) -> None:
     floats, texts = FLOATS.view(cls), TEXTS.view(cls)
 
     def of_text() -> None:
-        with pytest.raises(TypeError, match="can't be hashed"):
+        with pytest.raises(TypeError, match="is an array of"):
             jaxinterop.jit(lambda tree: tree["x"])({"x": texts})
 
     def of_floats() -> None:
@@ -59,21 +59,10 @@ def test_each_array_is_asked_whatever_came_first(text_first: bool) -> None:
         step()
 
 
-def test_a_tree_may_hold_both() -> None:
-    """A tree with text and floats of one class has the text as a constant, the floats as data."""
-    cls = subclass()
-    for order in (("text", "w"), ("w", "text")):
-        leaves = {"text": TEXTS.view(cls), "w": FLOATS.view(cls)}
-        tree = {name: leaves[name] for name in order}
-        gradient = jaxinterop.grad(lambda t: (3 * t["w"]).sum())(tree)
-        np.testing.assert_array_equal(gradient["w"], [3.0, 3.0])
-        assert gradient["text"] is None
-
-
 def test_a_memory_map_is_trained_after_one_of_text(tmp_path: Path) -> None:
     """A memory map of floats is a parameter, even if one of text came before."""
     texts = memory_map(np.array([b"a", b"b"]), tmp_path / "texts")
-    with pytest.raises(TypeError, match="can't be hashed"):
+    with pytest.raises(TypeError, match="is an array of"):
         jaxinterop.jit(lambda tree: tree)({"names": texts})
     params = {"b": jnp.ones(2), "w": memory_map(np.ones(2, np.float32), tmp_path / "floats")}
     optimizer = jaxinterop.optimizer(optax.sgd(0.1))
@@ -87,18 +76,10 @@ def test_a_memory_map_is_trained_after_one_of_text(tmp_path: Path) -> None:
 def test_a_record_array_is_asked_by_its_dtype() -> None:
     """A record array with one plain dtype is an array, one with fields is not."""
     fields = np.array([(1, 2.0)], [("a", "i4"), ("b", "f4")])
-    assert not jaxinterop.tree.leaves({"x": record(fields)})
+    with pytest.raises(TypeError, match="is an array of"):
+        jaxinterop.tree.leaves({"x": record(fields)})
     (leaf,) = jaxinterop.tree.leaves({"x": record(FLOATS)})
     np.testing.assert_array_equal(leaf, FLOATS)
-
-
-def test_arrays_in_an_array_of_objects_of_a_subclass_are_found() -> None:
-    """An array of objects that holds arrays is refused, also if it is of a subclass."""
-    hidden = np.empty(1, object)
-    hidden[0] = jnp.ones(2)
-    for array in (hidden, hidden.view(subclass())):
-        with pytest.raises(TypeError, match=r"an array of objects, and holds an array"):
-            jaxinterop.grad(lambda t: t["w"].sum())({"w": jnp.ones(2), "x": array})
 
 
 def test_a_scalar_of_a_subclass() -> None:
@@ -122,15 +103,16 @@ def test_a_class_that_jax_was_taught_is_asked_for_each_instance() -> None:
 
     known[Packed] = described
     try:
-        assert not jaxinterop.tree.leaves([Packed("text")])
+        with pytest.raises(TypeError, match="Packed, a class that is not registered"):
+            jaxinterop.tree.leaves([Packed("text")])
         assert len(jaxinterop.tree.leaves([Packed(FLOATS)])) == 1
     finally:
         del known[Packed]
 
 
-def test_arrays_in_a_field_of_a_record_are_found() -> None:
-    """So is an array in a field that holds objects."""
-    records = np.empty(1, [("name", "i4"), ("held", object)])
-    records["held"][0] = jnp.ones(2)
-    with pytest.raises(TypeError, match=r"an array of objects, and holds an array"):
-        jaxinterop.grad(lambda t: t["w"].sum())({"w": jnp.ones(2), "x": records})
+@pytest.mark.parametrize("dtype", [object, [("name", "i4"), ("held", object)]])
+def test_arrays_of_objects(dtype: Any) -> None:
+    """An array of objects, or of records with objects, is refused, also if it is of a subclass."""
+    for array in (np.empty(1, dtype), np.empty(1, dtype).view(subclass())):
+        with pytest.raises(TypeError, match=r"args\[0\]\['x'\] is an array of objects"):
+            jaxinterop.grad(lambda t: t["w"].sum())({"w": jnp.ones(2), "x": array})

@@ -89,12 +89,16 @@ def run_body(
     Args:
         names: Of the arguments, where the body doesn't tell its own.
     """
-    parameters = [p.name for p in parameters_of(fun) if p.kind in _POSITIONAL]
-    roots = tuple(parameters[: len(args)]) if len(parameters) >= len(args) else names
-    given = Given.of(args, options, roots)
+    given = Given.of(args, options, names_in_body(fun, *names))
     result, changes = _called(fun, args, {}, given, source)
     warn_of_lost_updates(given, changes, result, source)
     return result
+
+
+def names_in_body(fun: Callable[..., Any], *names: str) -> tuple[str, ...]:
+    """What a body calls its arguments; where it doesn't tell, these names."""
+    found = [p.name for p in parameters_of(fun) if p.kind in _POSITIONAL][: len(names)]
+    return tuple(found) if len(found) == len(names) else names
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

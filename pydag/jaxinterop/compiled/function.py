@@ -229,6 +229,7 @@ class CompiledFunction:
             if program.jitted is not None:
                 program.jitted.clear_cache()
         self._programs.clear()
+        self._numbers.clear()
         _core.forget_plans(self._plans, None)
         _core.forget_static_leaves(self._plans)
 

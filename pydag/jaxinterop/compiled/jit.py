@@ -12,7 +12,7 @@ import jax
 import pydag._core as _core
 from pydag.jaxinterop.content.leaves import is_array
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.notices.source import Source, name_of, wraps
+from pydag.jaxinterop.notices.source import JAX_FOLDER, PACKAGE_FOLDER, Source, name_of, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import NOTHING, Chosen, check_function, spot_text
 from pydag.jaxinterop.treatments.outputs import is_sharding
@@ -181,7 +181,9 @@ def check_holds_no_model(fun: Any, namespace: str) -> None:
         TypeError: It can't be called; or it is a method, a partial or an object that holds a model,
             whose arrays would be constants.
     """
-    if type(fun) is types.FunctionType:
+    while _is_of_library(fun) and hasattr(fun, "__wrapped__"):
+        fun = fun.__wrapped__  # a wrapper closes over what it wraps
+    if type(fun) in (types.FunctionType, Source):
         return
     check_function(fun)
     if isinstance(fun, types.MethodType):
@@ -200,6 +202,12 @@ def check_holds_no_model(fun: Any, namespace: str) -> None:
             f"when they change\n  Pass the model as an argument: {cure}. As a decorator in the "
             "class, pj.jit makes a method."
         )
+
+
+def _is_of_library(fun: Any) -> bool:
+    if type(fun) is types.FunctionType:
+        return fun.__code__.co_filename.startswith((PACKAGE_FOLDER, JAX_FOLDER))
+    return type(fun).__module__.partition(".")[0] in ("pydag", "jax", "jaxlib")
 
 
 def _holds_model(held: Any, namespace: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec, SpecKey
+from pydag.structure.listing import shorten
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, Leaf
 
@@ -62,6 +63,8 @@ class Content:
 
     def __repr__(self) -> str:
         text = self.spec._brief_repr()
+        if type(self.key) is SpecKey:  # which shows the order of dicts and attributes
+            text = shorten(repr(self.key).removeprefix("SpecKey(").removesuffix(")"), 4000)
         if not self.positions:
             return text
         paths = path_texts(self.spec, "")

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a structure whatever its leaves are, found once for each that lives."""
 
+import collections
 import functools
 from typing import Any
 
 from jax import tree_util
 
+import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.functools import partial
 from pydag.jaxinterop.foreign.jax_private import function_in
 from pydag.registry.class_table import inherits
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing, Record
+from pydag.structure.text import short_repr
 
 from .leaves import is_array
-from .paths import Roots, way_text
-from .values import check_value
+from .paths import Roots, path_texts, way_text
+from .values import ATOMS, check_value, parts_of_value
 
 # The nodes with which something may be wrong, by position; most structures have none.
 _known: WeakTable[list[tuple[int, Record]]] = WeakTable()
@@ -28,14 +31,14 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
 
     Raises:
         TypeError: The function of a partial that JAX opens is no value, such as a method bound to a
-            model; or a meta field holds an array.
+            model; or a meta field holds an array or what may change in place.
     """
     known = _known.get(spec, None)
     if known is None:
         known = [
             (position, record)
             for position, record in enumerate(Listing.of(spec).records)
-            if record.type in _PARTIALS or _meta_with_array(record)
+            if record.type in _PARTIALS or _wrong_in_meta(record, spec.namespace)
         ]
         _known.set(spec, known)
     for position, record in known:
@@ -44,11 +47,11 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
                 _function(record.detail), functools.partial(_place, spec, position, roots, "func")
             )
             continue
-        place = _place(spec, position, roots, _meta_with_array(record))
+        name, text = _wrong_in_meta(record, spec.namespace) or ("", "")
         raise TypeError(
-            f"{place} is a meta field of {record.type.__qualname__} and holds an array: it would "
-            "be a constant, neither traced nor trained, and stale when it changes\n"
-            "  Let it be a data field, or hold a tuple of numbers."
+            f"{_place(spec, position, roots, name)} is a meta field of {record.type}, and {text}\n"
+            "  Meta fields are part of what a function is compiled for. Make the field a data "
+            "field; or keep a tuple there, such as a tuple of pairs for a dict."
         )
 
 
@@ -59,19 +62,30 @@ def _function(detail: Any) -> Any:
     return functools.partial(detail.func, *detail.args, **detail.keywords)
 
 
-def _meta_with_array(record: Record) -> str:
-    """The first meta field of a node that holds an array, in containers too; empty if none does."""
-    if record.kind != "fields":
-        return ""
-    return next((name for name, value in record.detail or () if _holds_array(value)), "")
+_CHANGING = (list, dict, set, bytearray, collections.deque)
 
 
-def _holds_array(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_holds_array, value.values()))
-    if isinstance(value, tuple | list | set | frozenset):
-        return any(map(_holds_array, value))
-    return is_array(value)
+def _wrong_in_meta(record: Record, namespace: str) -> tuple[str, str] | None:
+    """The first meta field of a node that holds an array or may change in place, and how.
+
+    Looked for in partials and in what pydag opens, such as modules; the core has found the arrays
+    in builtin containers.
+    """
+    for name, value in (record.detail or ()) if record.kind == "fields" else ():
+        waiting: list[tuple[str, Any]] = [] if type(value) in ATOMS else [(name, value)]
+        for way, held in waiting:
+            leaves, spec = _core.flatten(held, namespace=namespace)
+            for i, leaf in enumerate(leaves):
+                if is_array(leaf):
+                    return name, f"holds an array: {path_texts(spec, way)[i]} is {short_repr(leaf)}"
+                if isinstance(leaf, functools.partial):
+                    before = path_texts(spec, way)[i]
+                    waiting += [(f"{before}.args", leaf.args)]
+                    waiting += [(f"{before}.keywords", tuple(leaf.keywords.items()))]
+        for part in parts_of_value(value):
+            if isinstance(part, _CHANGING):
+                return name, f"holds what may change in place: {short_repr(part)}"
+    return None
 
 
 def _place(spec: PyDagSpec, position: int, roots: Roots, attribute: str) -> str:

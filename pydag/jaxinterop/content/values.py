@@ -9,6 +9,7 @@ traced nor trained, and stale when it changes. The core compares them: `is_same_
 import enum
 import functools
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ _VALUES = (
 # These hold arrays, or show what something else holds.
 _NO_VALUES = (
     types.MethodType, types.MethodWrapperType, types.MappingProxyType, np.ndarray, jax.Array,
-    jax.core.Tracer,
+    jax.core.Tracer, weakref.ref, *weakref.ProxyTypes,
 )  # fmt: skip
 
 
@@ -58,19 +59,28 @@ def _parts(value: Any) -> list[Any] | None:
         return None if owner is None or isinstance(owner, types.ModuleType | type) else [owner]
     if isinstance(value, functools.partial):
         return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, slice) and slice.__hash__ is not None:  # since Python 3.12
+        return [value.start, value.stop, value.step]
     return list(value) if isinstance(value, tuple | frozenset) else None
+
+
+def parts_of_value(value: Any) -> list[Any]:
+    """What a value consists of: the parts of tuples, frozensets and partials, at any depth."""
+    waiting, seen, found = [value], {id(value)}, []
+    for item in waiting:
+        parts = _parts(item)
+        if parts is None:
+            found.append(item)
+        for part in parts or ():
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+    return found
 
 
 def is_value(value: Any) -> bool:
     """Whether something may be a static leaf."""
-    waiting = [value]
-    for item in waiting:
-        parts = _parts(item)
-        if parts is not None:
-            waiting += parts
-        elif not _is_of_value_class(item):
-            return False
-    return True
+    return all(map(_is_of_value_class, parts_of_value(value)))
 
 
 _SETTLED = (
@@ -84,14 +94,7 @@ _is_of_settled_class = ClassTable(
 
 def is_settled(value: Any) -> bool:
     """Whether the very same object is certain to be the value that it was."""
-    waiting = [value]
-    for item in waiting:
-        parts = _parts(item)
-        if parts is not None:
-            waiting += parts
-        elif not _is_of_settled_class(item):
-            return False
-    return True
+    return all(map(_is_of_settled_class, parts_of_value(value)))
 
 
 def check_value(leaf: Any, place: Callable[[], str]) -> None:
@@ -114,14 +117,18 @@ def check_value(leaf: Any, place: Callable[[], str]) -> None:
             "Pass the object itself, of a registered class, and call its method inside; or pass "
             "jax.tree_util.Partial(function, object), which JAX opens."
         )
-    elif isinstance(leaf, functools.partial | tuple | frozenset):
+    elif isinstance(leaf, functools.partial | tuple | frozenset | slice):
         what = f"a {cls.__qualname__} that holds more than values"
         cure = "Pass jax.tree_util.Partial for a partial that holds arrays: JAX opens it."
+    elif inherits(cls, weakref.ref) or cls in weakref.ProxyTypes:
+        what = "a weak reference: what it leads to would be the caller's object, not an argument"
+        cure = "Give a method what it needs of that object as an argument."
     elif hasattr(cls, "__next__") or "view" in name or "dict_" in name or "mapping" in name:
         what = f"a {cls.__qualname__}, an iterator or a view"
         cure = "Pass a list, a tuple or a dict, such as list(params.values())."
     elif isinstance(leaf, np.ndarray):
-        what, cure = "an array of objects", "Pass a list or a tuple."
+        what = "an array of objects" if leaf.dtype.hasobject else f"an array of {leaf.dtype}"
+        cure = "Pass a list or a tuple."
     raise TypeError(
         f"{where} is {what}\n"
         "  JAX can't trace it, and it can't be compared by what it holds: arrays in it would be "
@@ -166,11 +173,11 @@ def _reachable(item: Any) -> list[Any]:
         return [*cells, *(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
     if isinstance(item, types.MethodType):
         return [item.__self__]
-    if isinstance(item, functools.partial):
-        return [item.func, *item.args, *item.keywords.values()]
+    if (parts := _parts(item)) is not None:
+        return parts
     if isinstance(item, dict | types.MappingProxyType):
         return list(item.values())
-    if isinstance(item, list | tuple | set | frozenset):
+    if isinstance(item, list | set):
         return list(item)
     if isinstance(item, type | types.ModuleType | np.ndarray | jax.Array):
         return []

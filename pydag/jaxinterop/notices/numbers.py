@@ -3,6 +3,9 @@
 
 import itertools
 from collections import deque
+from typing import Any
+
+import numpy as np
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import Content
@@ -15,12 +18,21 @@ from .source import Source
 _TRACES = 4
 
 
+def _is_count(value: Any) -> bool:
+    """Whether it is a number. A flag, which has two values, doesn't compile again and again."""
+    return is_number(value) and not isinstance(value, bool | np.bool_)
+
+
 class ChangingNumbers:
     """The contents for which a function was traced last."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._has_warned = source, False
         self._last: deque[Content] = deque(maxlen=_TRACES)
+
+    def clear(self) -> None:
+        """Forgets them: what was compiled is gone."""
+        self._last.clear()
 
     def add(self, content: Content) -> None:
         """Notes a trace. Warns once if a number was another one in each of the last three."""
@@ -31,7 +43,7 @@ class ChangingNumbers:
         for i, position in enumerate(content.positions):
             values = [c.values[i] for c in self._last]
             changes = not any(itertools.starmap(_core.is_same_value, itertools.pairwise(values)))
-            if changes and all(map(is_number, values)):
+            if changes and all(map(_is_count, values)):
                 self._has_warned = True
                 self._source.warn(
                     f"{self._source.text} is compiled anew for each value of "

@@ -103,16 +103,27 @@ class LeafNames(inspect.Signature):
         return bound
 
 
-def named(function: F, source: Source, paths: Callable[[], Sequence[str]] | None = None) -> F:
+def named(
+    function: F,
+    source: Source,
+    paths: Callable[[], Sequence[str]] | None = None,
+    *,
+    parameters: Sequence[str] = (),
+) -> F:
     """The function, under the name and from the place that JAX shall show.
 
     Args:
         paths: Of the leaves that it is called with.
+        parameters: What JAX shall call its arguments, where it is called with trees.
     """
     shown: Any = function
     shown.__name__, shown.__qualname__ = source.__name__, source.__qualname__
     # Not that of what is wrapped, for which JAX asks, too.
     shown.__signature__ = inspect.signature(function) if paths is None else LeafNames(paths)
+    if parameters:
+        shown.__signature__ = inspect.Signature(
+            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in parameters]
+        )
     shown.__wrapped__ = source
     return function
 

@@ -18,7 +18,6 @@ import pydag._core as _core
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
 from pydag.typing import Dag, Leaf
 
@@ -60,6 +59,11 @@ def packed_of(content: Content, leaves: Sequence[Leaf], sources: tuple[int, ...]
     return _core.make_result((content.spec, sources, statics), leaves)
 
 
+def packed_with(content: Content, leaves: Sequence[Leaf]) -> Packed:
+    """A tree as an argument: the order of its dicts counts, and refs are leaves."""
+    return _core.make_result((content.spec, None, content), leaves)
+
+
 def _is_plain(tree: Dag) -> bool:
     """Whether JAX returns it as it is: a number, an array, or a tuple or list of arrays."""
     parts = tree if type(tree) in (tuple, list) else (tree,)
@@ -98,10 +102,16 @@ def unpack(packed: Any, leaves: Sequence[Leaf]) -> Dag:
     return _core.build_result(packed)
 
 
-def _with_keys(packed: Packed) -> Any:
+def parts_of(packed: Packed) -> tuple[Sequence[Leaf], Content, tuple[int, ...] | None]:
+    """Its leaves, its content, and the origin of each traced leaf; None where all are arrays."""
     leaves, structure = _core.open_result(packed)
     spec, sources, content = structure if type(structure) is tuple else (structure, None, None)
-    paths = path_texts(spec, "") if content is None else content.paths("")
+    return list(leaves), content or Content(spec, (), ()), sources
+
+
+def _with_keys(packed: Packed) -> Any:
+    leaves, content, sources = parts_of(packed)
+    structure, paths = _core.open_result(packed)[1], content.paths("")
     if sources is not None:
         paths = [path for path, source in zip(paths, sources, strict=True) if source < 0]
     return list(zip(paths, leaves, strict=True)), structure

@@ -16,8 +16,8 @@ from pydag.jaxinterop.notices.difference import difference
 from pydag.jaxinterop.notices.lost_tie import unfold_alike
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import pack
-from pydag.structure.text import short_repr
+from pydag.jaxinterop.packed.packed import Packed, pack, parts_of
+from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .carried import kept_body
@@ -117,8 +117,7 @@ def _branched(
     run_branches: Callable[[list[Any], Sequence[Leaf]], Any],
 ) -> Dag:
     for fun in functions:
-        if not callable(fun):
-            raise TypeError(f"lax.{what} expects functions for branches, got {short_repr(fun)}")
+        check_function(fun)
     call = Call(operands, {}, options)
     options.check_selects(call.tree)
     refs = call.origins
@@ -167,8 +166,6 @@ def _explain(what: str, results: Sequence[Any], error: TypeError) -> None:
 
 
 def _content(result: Any) -> Content:
-    if type(result) is not _core.Result:
+    if type(result) is not Packed:
         return Content(_core.structure(result), (), ())
-    structure = _core.open_result(result)[1]
-    spec, _, statics = structure if isinstance(structure, tuple) else (structure, None, None)
-    return statics or Content(spec, (), ())
+    return parts_of(result)[1]

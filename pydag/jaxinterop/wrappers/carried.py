@@ -13,6 +13,7 @@ from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.packed.packed import Packed, packed_of, parts_of
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
@@ -44,17 +45,22 @@ class Carried:
         arrays = [leaf for leaf in leaves if not jax_private.is_ref(leaf)]
         return cls(content, leaves, options, root), arrays
 
-    def build(self, arrays: Iterable[Leaf], refs: Sequence[Leaf] | None = None) -> Dag:
+    def pack(self, arrays: Iterable[Leaf]) -> Packed:
+        """The arrays as JAX carries them: under their paths."""
+        sources = tuple(0 if i in self.refs else -1 for i in range(self._count))
+        return packed_of(self.content, list(arrays), sources if self.refs else None)
+
+    def build(self, packed: Packed, refs: Sequence[Leaf] | None = None) -> Dag:
         """A fresh tree with these arrays.
 
         Args:
             refs: Stand in the place of the refs; by default these themselves.
         """
-        given, own = iter(arrays), iter(self.refs.values() if refs is None else refs)
+        given, own = iter(parts_of(packed)[0]), iter(self.refs.values() if refs is None else refs)
         leaves = [next(own) if i in self.refs else next(given) for i in range(self._count)]
         return self.content.build(leaves)
 
-    def match(self, tree: Dag, root: str, refs: Sequence[Leaf] | None = None) -> list[Leaf]:
+    def match(self, tree: Dag, root: str, refs: Sequence[Leaf] | None = None) -> Packed:
         """The arrays of a tree that came back: what was one object is one, refs are the same.
 
         Raises:
@@ -86,7 +92,7 @@ class Carried:
                 raise TypeError(f"{paths[i]} must be the very ref that it was before the body")
             if i not in wanted and not is_traced(leaf):
                 raise _unlike(paths[i], "an array", leaf, "Return an array there.")
-        return [leaf for i, leaf in enumerate(traced) if i not in self.refs]
+        return self.pack(leaf for i, leaf in enumerate(traced) if i not in self.refs)
 
 
 _ALIKE = "what a body gets and what it returns must be structured alike"

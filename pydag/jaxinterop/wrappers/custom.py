@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `custom_vjp` and `custom_jvp` have in common, and `custom_jvp`.
 
-Each argument has an identity table of its own, and goes to JAX as a `Dag`. In results no leaf has
-identity: a rule gets, or gives, a derivative for each place, as in JAX.
+Each argument has an identity table of its own, and goes to JAX as a `Packed`. In results no leaf
+has identity: a rule gets, or gives, a derivative for each place, as in JAX.
 """
 
 import inspect
@@ -22,8 +22,14 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, name_of, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.dag import Dag, dag_of
-from pydag.jaxinterop.packed.packed import packed_of, unpack, without_refs
+from pydag.jaxinterop.packed.packed import (
+    Packed,
+    packed_of,
+    packed_with,
+    parts_of,
+    unpack,
+    without_refs,
+)
 from pydag.jaxinterop.treatments.arguments import numbers_of
 from pydag.structure.text import short_repr
 from pydag.typing import Identity, Leaf
@@ -80,12 +86,12 @@ class Custom:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
-    def taken_apart(self, tree: Any, root: str) -> Dag[Any]:
+    def taken_apart(self, tree: Any, root: str) -> Packed:
         """A tree, for JAX."""
         leaves, content = take_apart(tree, self.options, root, by_tuples=True)
-        return dag_of(content, leaves, self.options)
+        return packed_with(content, leaves)
 
-    def differentiable(self, args: Sequence[Any]) -> list[Dag[Any]]:
+    def differentiable(self, args: Sequence[Any]) -> list[Packed]:
         """The arguments that aren't handed on as they are."""
         return [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
 
@@ -107,15 +113,15 @@ class Custom:
         return packed_of(content, *without_refs(leaves, origins, False))
 
 
-def built(dag: Dag[Any]) -> Any:
+def built(argument: Packed) -> Any:
     """A fresh tree of an argument."""
-    leaves, content = dag.parts()
+    leaves, content, _ = parts_of(argument)
     return content.build(leaves)
 
 
-def refs_of(dags: Sequence[Dag[Any]]) -> list[Leaf]:
+def refs_of(arguments: Sequence[Packed]) -> list[Leaf]:
     """The refs among the arguments, which JAX's rules take as they are."""
-    return [leaf for dag in dags for leaf in dag.parts()[0] if jax_private.is_ref(leaf)]
+    return [leaf for x in arguments for leaf in parts_of(x)[0] if jax_private.is_ref(leaf)]
 
 
 def pair_of(found: Any, rule: Callable[..., Any], what: str) -> Any:
@@ -211,9 +217,9 @@ class custom_jvp(Custom):  # noqa: N801 (JAX's name)
         self.defjvp(jvp)
 
 
-def _opened(dag: Dag[Any]) -> Any:
+def _opened(tangent: Packed) -> Any:
     """The tangent of an argument."""
-    leaves, content = dag.parts()
+    leaves, content, _ = parts_of(tangent)
     return tangents_of(content, leaves)
 
 

@@ -7,13 +7,12 @@ from typing import Any
 import jax
 from jax import tree_util
 
-import pydag._core as _core
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, name_of, named
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.dag import Dag, dag_of
+from pydag.jaxinterop.packed.packed import Packed, packed_with, parts_of
 from pydag.structure.text import short_repr
 
 from .custom import Custom, built, pair_of, refs_of
@@ -69,7 +68,7 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
             inputs = self.differentiable(args)
             pair = self.called(fwd, args, forward_source)
             result, saved = pair_of(pair, fwd, "(result, saved)")
-            contents = [dag.parts()[1] for dag in inputs]
+            contents = [parts_of(x)[1] for x in inputs]
             kept = self.taken_apart(saved, "saved")
             return self.pack(result, refs_of(inputs)), (kept, _Inputs(contents))
 
@@ -89,7 +88,7 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
             named(forward, forward_source), named(backward, Source(bwd)), **options, **jax_options
         )
 
-    def _cotangent(self, content: Content, found: Any, number: int) -> Dag[Any] | None:
+    def _cotangent(self, content: Content, found: Any, number: int) -> Packed | None:
         """The cotangent of an argument, for JAX."""
         if found is None:
             return None
@@ -98,7 +97,7 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
         else:
             leaves = content.match(found, f"the cotangent of argument {number}")
         leaves = [None if jax_private.is_ref(leaf) else leaf for leaf in leaves]
-        return dag_of(content, leaves, self.options)
+        return packed_with(content, leaves)
 
 
 class _Inputs:
@@ -119,10 +118,8 @@ tree_util.register_static(_Inputs)
 
 def _opened(packed: Any) -> Any:
     """The cotangent of a result."""
-    leaves, structure = _core.open_result(packed)
-    spec, sources, content = structure if type(structure) is tuple else (structure, None, None)
-    content = content or Content(spec, (), ())
+    leaves, content, sources = parts_of(packed)
     if sources is not None:
         waiting = iter(leaves)
         leaves = [next(waiting) if source < 0 else None for source in sources]
-    return tangents_of(content, list(leaves))
+    return tangents_of(content, leaves)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`while_loop` and `fori_loop`. What is one object in a carry before the body is one after it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 
-from pydag.jaxinterop.calls.run import run_body
+from pydag.jaxinterop.calls.run import names_in_body, run_body
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.packed import Packed
+from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .carried import Carried, kept_body
@@ -23,26 +25,32 @@ class _Contents:
     def __init__(self, carried: Carried) -> None:
         self._carried = carried
 
-    def start(self, arrays: Sequence[Leaf]) -> tuple[Sequence[Leaf], list[Leaf]]:
-        """The arrays, and the contents."""
-        return arrays, [ref[...] for ref in self._carried.refs.values()]
+    def start(self, packed: Packed) -> Any:
+        """The arrays, and beside them the contents, if there are refs."""
+        return self._beside(packed, self._carried.refs.values())
+
+    def _beside(self, packed: Packed, refs: Iterable[Leaf]) -> Any:
+        return (packed, [ref[...] for ref in refs]) if self._carried.refs else packed
+
+    def _divided(self, values: Any) -> Any:
+        return values if self._carried.refs else (values, [])
 
     def inside(self, values: Any) -> tuple[Dag, list[Leaf]]:
         """The carry as the body gets it, and its refs."""
-        arrays, contents = values
+        packed, contents = self._divided(values)
         refs = list(map(jax.new_ref, contents))
-        return self._carried.build(arrays, refs), refs
+        return self._carried.build(packed, refs), refs
 
-    def after(self, result: Dag, refs: Sequence[Leaf]) -> tuple[list[Leaf], list[Leaf]]:
+    def after(self, result: Dag, refs: Sequence[Leaf]) -> Any:
         """The arrays and the contents that the body leaves."""
-        return self._carried.match(result, _CARRY, refs), [ref[...] for ref in refs]
+        return self._beside(self._carried.match(result, _CARRY, refs), refs)
 
     def finish(self, values: Any) -> Dag:
         """The carry at last; the caller's refs are written."""
-        arrays, contents = values
+        packed, contents = self._divided(values)
         for ref, content in zip(self._carried.refs.values(), contents, strict=True):
             ref[...] = content
-        return self._carried.build(arrays)
+        return self._carried.build(packed)
 
 
 @with_wrapper_options
@@ -75,6 +83,8 @@ def while_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 8.0)
     """
+    check_function(cond_fun)
+    check_function(body_fun)
     options = Options(namespace, identity, static)
     carried, arrays = Carried.of(init_val, options, "init_val")
     options.check_selects(init_val, "init_val")
@@ -87,7 +97,7 @@ def while_loop(
             tree, _ = carry.inside(values)
             return run_body(get(), (tree,), options, source, "carry")
 
-        return named(flat, source)
+        return named(flat, source, parameters=names_in_body(get(), "carry"))
 
     def body(get: Callable[[], Any]) -> Any:
         source = Source(get())
@@ -96,12 +106,12 @@ def while_loop(
             tree, refs = carry.inside(values)
             return carry.after(run_body(get(), (tree,), options, source, "carry"), refs)
 
-        return named(flat, source)
+        return named(flat, source, parameters=names_in_body(get(), "carry"))
 
     found = jax.lax.while_loop(
         kept_body(cond_fun, ("while condition", *key), carried.refs, condition),
         kept_body(body_fun, ("while body", *key), carried.refs, body),
-        carry.start(arrays),
+        carry.start(carried.pack(arrays)),
     )
     return carry.finish(found)
 
@@ -134,6 +144,7 @@ def fori_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 4.0)
     """
+    check_function(body_fun)
     options = Options(namespace, identity, static)
     carried, arrays = Carried.of(init_val, options, "init_val")
     options.check_selects(init_val, "init_val")
@@ -152,9 +163,11 @@ def fori_loop(
             result = run_body(get(), (i, tree), options, source, "i", "carry")
             return carry.after(result, refs)
 
-        return named(flat, source)
+        return named(flat, source, parameters=names_in_body(get(), "i", "carry"))
 
     flat = kept_body(body_fun, key, carried.refs, body)
-    start: Any = carry.start(arrays) if takes_contents else arrays
+    start: Any = carried.pack(arrays)
+    if takes_contents:
+        start = carry.start(start)
     found = jax.lax.fori_loop(lower, upper, flat, start, unroll=unroll)
     return carry.finish(found) if takes_contents else carried.build(found)

@@ -7,11 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pydag.jaxinterop.calls.run import run_body
+from pydag.jaxinterop.calls.run import names_in_body, run_body
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import pack, unpack
+from pydag.jaxinterop.packed.packed import Packed, pack, unpack
+from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
@@ -60,7 +61,7 @@ def scan(
     (True, 6.0, [1.0, 2.0])
     """
     options = Options(namespace, identity, static)
-    _check_callable(f, "scan")
+    check_function(f)
     carried, arrays = Carried.of(init, options, "init")
     over, slices = Carried.of(xs, options, "xs")
     options.check_selects((init, xs), ("init", "xs"))
@@ -70,7 +71,7 @@ def scan(
     def body(get: Callable[[], Any]) -> Any:
         source = Source(get())
 
-        def flat(values: list[Leaf], row: list[Leaf]) -> Any:
+        def flat(values: Packed, row: Packed) -> Any:
             args = carried.build(values), over.build(row)
             result = run_body(get(), args, options, source, "carry", "x")
             if not isinstance(result, tuple | list) or len(result) != 2:
@@ -79,23 +80,19 @@ def scan(
                 )
             return carried.match(result[0], _CARRY), _packed(result[1], options, refs)
 
-        return named(flat, source)
+        return named(flat, source, parameters=names_in_body(get(), "carry", "x"))
 
     key = "scan", carried.content, over.content, options.key()
     flat = kept_body(f, key, refs, body)
+    start, rows = carried.pack(arrays), over.pack(slices)
     found, ys = jax.lax.scan(
-        flat, arrays, slices, length, reverse, unroll, _split_transpose=_split_transpose
+        flat, start, rows, length, reverse, unroll, _split_transpose=_split_transpose
     )
     return carried.build(found), unpack(ys, refs)
 
 
 def _packed(result: Dag, options: Options, refs: list[Leaf]) -> Any:
     return pack(result, options, {id(ref): number for number, ref in enumerate(refs)})
-
-
-def _check_callable(f: Any, what: str) -> None:
-    if not callable(f):
-        raise TypeError(f"{what} expects a function, got {short_repr(f)}")
 
 
 def _check_axes(over: Carried, arrays: list[Leaf]) -> None:
@@ -137,7 +134,7 @@ def map(  # JAX's name
     [0.0, 1.0, 4.0]
     """
     options = Options(namespace, identity, static)
-    _check_callable(f, "map")
+    check_function(f)
     over, slices = Carried.of(xs, options, "xs")
     options.check_selects(xs, "xs")
     _check_axes(over, slices)
@@ -146,14 +143,14 @@ def map(  # JAX's name
     def body(get: Callable[[], Any]) -> Any:
         source = Source(get())
 
-        def flat(row: list[Leaf]) -> Any:
+        def flat(row: Packed) -> Any:
             result = run_body(get(), (over.build(row),), options, source, "x")
             return _packed(result, options, refs)
 
-        return named(flat, source)
+        return named(flat, source, parameters=names_in_body(get(), "x"))
 
     flat = kept_body(f, ("map", over.content, options.key()), refs, body)
-    return unpack(jax.lax.map(flat, slices, batch_size=batch_size), refs)
+    return unpack(jax.lax.map(flat, over.pack(slices), batch_size=batch_size), refs)
 
 
 @with_wrapper_options
@@ -179,12 +176,14 @@ def associative_scan(
     >>> out["a"] is out["b"], out["a"].tolist()
     (True, [0.0, 1.0, 3.0, 6.0])
     """
+    check_function(fn)
     options, source = Options(namespace, identity), Source(fn)
     over, arrays = Carried.of(elems, options, "elems")
 
-    def flat(first: list[Leaf], second: list[Leaf]) -> list[Leaf]:
+    def flat(first: Packed, second: Packed) -> Packed:
         args = over.build(first), over.build(second)
         return over.match(run_body(fn, args, options, source, "a", "b"), "the result")
 
-    found = jax.lax.associative_scan(named(flat, source), arrays, reverse=reverse, axis=axis)
+    combine = named(flat, source, parameters=names_in_body(fn, "a", "b"))
+    found = jax.lax.associative_scan(combine, over.pack(arrays), reverse=reverse, axis=axis)
     return over.build(found)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pydag.jaxinterop.compiled.jit import jit
-from pydag.jaxinterop.notices.source import wraps
+from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.typing import Dag, Identity, Where
@@ -27,8 +27,12 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     ((2, 3), True)
     """
     check_function(fun)
-    own = wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
-    return jit(own).eval_shape(*args, **kwargs)
+    return jit(_own(fun)).eval_shape(*args, **kwargs)
+
+
+def _own(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as a new one, which may hold anything: what was traced for it isn't kept."""
+    return named(lambda *args, **kwargs: fun(*args, **kwargs), Source(fun))
 
 
 @with_wrapper_options
@@ -59,10 +63,11 @@ def make_jaxpr(
     1
     """
     options: dict[str, Any] = {"namespace": namespace, "identity": identity, "static": static}
-    compiled = jit(fun, static_argnums=static_argnums or None, **options)
+    check_function(fun)
 
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
+        compiled = jit(_own(fun), static_argnums=static_argnums or None, **options)
         traced = compiled.trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
