@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dag_ravel` for JAX: one flat array for the distinct leaves, and the way back."""
 
+from functools import partial
 from typing import Unpack
 
 try:
@@ -64,7 +65,7 @@ def dag_ravel(
             if _core.is_leaf(leaves[i], none_is_leaf=True, namespace=namespace)  # else kept whole
         ]
         for i in positions:
-            check_value(leaves[i], lambda i=i: path_texts(spec, "tree")[i])
+            check_value(leaves[i], partial(lambda i: path_texts(spec, "tree")[i], i))
         return [(i, leaves[i]) for i in positions]
 
     return ravel(optree_ravel, tree, configuration, is_leaf=is_leaf, **options)

@@ -35,6 +35,7 @@ ROOMS = [
     "pydag",
     "pydag.__main__",
     "pydag.jaxinterop.options",
+    "pydag.jaxinterop.typed",
     "pydag.jaxinterop.foreign",
     "pydag.jaxinterop.content",
     "pydag.jaxinterop.packed",

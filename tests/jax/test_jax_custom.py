@@ -157,7 +157,7 @@ def test_two_halves_of_one_cotangent() -> None:
     w = jnp.float32(3.0)
     with pytest.raises(pydag.SharingError, match=r"\['a'\] and tree\['b'\] are one obj") as caught:
         jaxinterop.grad(f)({"a": w, "b": w})
-    assert any("cotangent for differentiable argument 0 of f" in n for n in caught.value.__notes__)
+    assert any("the cotangent of argument 0 of f" in n for n in caught.value.__notes__)
 
 
 def test_the_cotangent_of_a_shared_result() -> None:
@@ -180,36 +180,6 @@ def test_the_cotangent_of_a_shared_result() -> None:
 
     assert float(jaxinterop.grad(loss)(1.0)) == 16.0
     assert float(jaxinterop.jit(jaxinterop.grad(jaxinterop.jit(loss)))(1.0)) == 16.0
-
-
-def test_a_forward_rule_that_shares_differently() -> None:
-    """Where JAX compares it with the function, the error shows both structures, sharing and all."""
-
-    @jaxinterop.custom_vjp
-    def f(x: Any) -> Any:
-        out = 2 * x
-        return [out, out]
-
-    f.defvjp(lambda x: ([2 * x, 2 * x], None), lambda _, cotangent: (2 * cotangent[0],))
-    with pytest.raises(TypeError, match=r"Dag\(\[\*, \*\][\s\S]*Dag\(\[&0 \*, \*0\]"):
-        jaxinterop.grad(lambda x: sum(jaxinterop.jit(f)(x)))(3.0)
-
-
-def test_two_tangents_of_one_result() -> None:
-    """The same forward."""
-
-    @jaxinterop.custom_jvp
-    def f(x: Any) -> Any:
-        out = x * x
-        return [out, out]
-
-    @f.defjvp
-    def rule(primals: Any, tangents: Any) -> Any:
-        return f(*primals), [tangents[0] * 2, tangents[0] * 2]
-
-    with pytest.raises(pydag.SharingError) as caught:
-        jaxinterop.jvp(f, (jnp.float32(3.0),), (jnp.float32(1.0),))
-    assert any("the tangent that rule returned" in note for note in caught.value.__notes__)
 
 
 def test_arguments_that_are_not_differentiated() -> None:
@@ -301,7 +271,7 @@ def test_wrong_rules() -> None:
     with pytest.raises(AttributeError, match="No VJP defined for custom_vjp function f"):
         f(1.0, 2.0)
     f.defvjp(lambda x, y: (x * y, None), lambda saved, ct: ct)
-    with pytest.raises(TypeError, match="cotangent for each of 2 differentiable arguments"):
+    with pytest.raises(TypeError, match="cotangent for each of 2 arguments"):
         jaxinterop.grad(f)(1.0, 2.0)
 
     @jaxinterop.custom_jvp
@@ -310,9 +280,9 @@ def test_wrong_rules() -> None:
 
     g.defjvps(lambda t, out, x: t)
     assert g(2.0) == 2.0
-    with pytest.raises(TypeError, match="given by keyword: y"):
+    with pytest.raises(TypeError, match="given by keyword what has no derivative: y"):
         g(1.0, y=2.0)
-    with pytest.raises(TypeError, match="defjvps and nondiff_argnums"):
+    with pytest.raises(TypeError, match="without nondiff_argnums"):
         jaxinterop.custom_jvp(lambda x, y: x, nondiff_argnums=(1,)).defjvps(None)
 
 
@@ -359,26 +329,6 @@ def test_two_tangents_of_a_tuple() -> None:
     f.defjvp(lambda primals, tangents: (f(*primals), (2.0 * tangents[0], 3.0 * tangents[0])))
     assert [float(t) for t in jaxinterop.jvp(f, (1.0,), (1.0,))[1]] == [2.0, 3.0]
     assert float(jaxinterop.grad(lambda x: f(x)[0] + 10.0 * f(x)[1])(1.0)) == 32.0
-
-
-def test_a_rule_that_maps_the_cotangent_of_a_tied_model() -> None:
-    """What it gives to the places of a tied weight is added up."""
-
-    @jaxinterop.custom_vjp
-    def clipped(model: Any) -> Any:
-        return model
-
-    clip = lambda g: None if g is None else jnp.clip(g, -4.0, 4.0)  # noqa: E731 (a name for what is mapped)
-    clipped.defvjp(lambda m: (m, None), lambda _, g: (pydag.dag_map(clip, g),))
-
-    def loss(model: Any) -> Any:
-        model = clipped(model)
-        assert model["a"] is model["b"]
-        return 3.0 * model["a"] + 5.0 * model["b"]
-
-    gradient = jaxinterop.grad(loss)(tied())
-    assert gradient["a"] is gradient["b"]
-    assert (float(gradient["a"]), gradient["name"]) == (4.0, None)
 
 
 def test_rules_as_jax_takes_them() -> None:

@@ -76,7 +76,7 @@ def test_other_constants_stay() -> None:
     """Text, classes and what has a shape of another kind are what they were."""
     other = types.SimpleNamespace(shape="round", dtype="wood")
     assert pj.eval_shape(lambda t: t, [np.float32, "text", 1.5])[:2] == [np.float32, "text"]
-    with pytest.raises(TypeError, match="can't be hashed"):
+    with pytest.raises(TypeError, match=r"args\[0\]\[0\] is an object of types\.SimpleNamespace"):
         pj.eval_shape(lambda t: t, [other])
 
 
@@ -107,6 +107,5 @@ def test_scalars_of_numpy() -> None:
     model = Attention()
     assert f(model, [np.float64(1.0)]).tolist() == [0.5, 0.0, 0.0, 0.5]
     gradient = pj.grad(lambda m: jnp.sum(m.w * m.scale * m.data))(model)
-    assert (gradient.scale, gradient.size, gradient.on, float(gradient.data)) == (None,) * 3 + (
-        1.0,
-    )
+    assert (gradient.scale, gradient.size, bool(gradient.on)) == (0.5, 4, True)
+    assert float(gradient.data) == 1.0

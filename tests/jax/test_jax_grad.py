@@ -86,15 +86,13 @@ def test_differentiated_leaves_between_others() -> None:
 def test_none_stands_for_static_leaves() -> None:
     """So a map over the gradient sees derivatives alone; one over the model skips None."""
 
-    def f(model: Any, config: Any) -> Any:
-        assert model["config"] is config
+    def f(model: Any) -> Any:
         return model["activation"](model["w"] * model["v"])
 
-    w, config = jnp.float32(2.0), object()
-    model = {"w": w, "v": w, "activation": jnp.square, "config": config, "name": "net", "no": None}
-    gradient = jaxinterop.grad(f)(model, config)
-    others = ("activation", "config", "name", "no")
-    assert [gradient[name] for name in others] == [None] * 4
+    w = jnp.float32(2.0)
+    model = {"w": w, "v": w, "activation": jnp.square, "name": "net", "no": None}
+    gradient = jaxinterop.grad(f)(model)
+    assert [gradient[name] for name in ("activation", "name", "no")] == [None] * 3
     assert gradient["w"] is gradient["v"]
 
     def update(x: Any, g: Any) -> Any:
@@ -124,11 +122,9 @@ def test_aux() -> None:
 
 
 def test_what_jax_refuses() -> None:
-    """Integers, and results that aren't scalars, are JAX's own errors; a leaf's place is noted."""
-    with pytest.raises(TypeError, match="real- or complex-valued inputs") as caught:
+    """Integers, and results that aren't scalars, are errors of JAX's types."""
+    with pytest.raises(TypeError, match=r"args\[0\]: there are int; .*complex-valued inputs"):
         jaxinterop.grad(lambda p: p["w"] * 1.0)({"name": "net", "w": 2})
-    note = "The leaf args[0]['w'] is of type <class 'int'>. Pass a float"
-    assert any(note in text for text in caught.value.__notes__)
     with pytest.raises(TypeError, match="scalar-output"):
         jaxinterop.grad(lambda x: x)(jnp.ones(2))
     with pytest.raises(TypeError, match="scalar-output"):

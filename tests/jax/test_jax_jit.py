@@ -331,7 +331,7 @@ def test_stages() -> None:
         ((untied(), 3), "args[0]['decoder'] and args[0]['encoder']\n  first:  one object"),
         ((tied(), 4), "args[1]\n  first:  3\n  second: 4"),
     ):
-        with pytest.raises(TypeError, match="compiled for") as caught:
+        with pytest.raises(TypeError, match="arguments of another structure") as caught:
             compiled(*arguments)
         assert why in str(caught.value)
 

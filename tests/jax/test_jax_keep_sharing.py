@@ -51,8 +51,7 @@ def test_a_function_of_a_function_and_trees() -> None:
 
 def test_what_has_the_form_of_the_arguments() -> None:
     """It comes as a pair of positional and keyword arguments."""
-    gradient = jaxinterop.keep_sharing(lambda f: jax.grad(lambda call: f(call).tree["out"]))
-    args, kwargs = gradient(lambda p, q: {"out": p["a"] * p["b"] * q})(
+    args, kwargs = jaxinterop.keep_sharing(jax.grad)(lambda p, q: p["a"] * p["b"] * q)(
         {"a": jnp.float32(2.0), "b": jnp.float32(3.0)}, q=5.0
     )
     assert args == ({"a": 15.0, "b": 10.0},)

@@ -109,7 +109,7 @@ def test_tangents_that_differ_where_one_object_stood() -> None:
         pullback({"x": ONE})
     with pytest.raises(TypeError, match="takes one cotangent"):
         pullback(ONE, ONE)
-    with pytest.raises(TypeError, match="primals must be a tuple or a list"):
+    with pytest.raises(TypeError, match="primals of jvp must be a tuple or a list"):
         jaxinterop.jvp(product, TANGENT, (ONE,))  # type: ignore[call-overload]  # the point of the test
 
 

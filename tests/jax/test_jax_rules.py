@@ -120,17 +120,6 @@ def test_a_namespace(name: str) -> None:
     assert found[0].content.tolist() == [0.0, 1.0]
 
 
-def test_what_comes_apart_in_a_namespace() -> None:
-    """A body that makes two objects of its classes for one gives two."""
-    w = jnp.arange(2.0)
-    shared = Box(w)
-    apart = j.scan(
-        lambda c, _: ([c[0], Box(w)], None), [shared, shared], length=1, namespace="boxes"
-    )[0]
-    assert [type(box) for box in apart] == [Box, Box]
-    assert apart[0] is not apart[1]
-
-
 def test_random_keys() -> None:
     """They aren't differentiated, and are shared as other arrays are."""
     key = jax.random.key(0)

@@ -108,14 +108,12 @@ def test_two_shardings_for_one_array() -> None:
 
 
 def test_shardings_that_do_not_fit() -> None:
-    """`ValueError` that says where; and keyword arguments have no sharding, as in JAX."""
+    """`ValueError` that says where."""
     jitted = jaxinterop.jit(step, in_shardings=({"a": SPLIT, "c": WHOLE}, None))
     with pytest.raises(
-        ValueError, match=r"jit in_shardings must be a tree prefix .* for args\[0\], "
+        ValueError, match=r"jit in_shardings must be a tree prefix [\s\S]* at args\[0\]"
     ):
         jitted(tied(), 1.0)
-    with pytest.raises(ValueError, match="keyword arguments: x"):
-        jitted(tied(), x=1.0)
 
 
 def test_wrapping_again_compiles_nothing() -> None:

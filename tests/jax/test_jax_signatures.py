@@ -25,6 +25,7 @@ LOOPS = (
     "map",
 )
 OURS = ("namespace", "identity")
+OF_LEAVES = ("saveable_args", "in_nzs")  # flags for each leaf: JAX's `vjp` of a function of a Dag
 
 
 def theirs(name: str) -> Any:
@@ -49,7 +50,7 @@ def test_the_signature_is_that_of_jax(name: str) -> None:
     passed_on = any(p.kind is p.VAR_KEYWORD for p in mine.values())
     for parameter in given.values():
         # Deprecated by JAX, and without effect; and private.
-        if parameter.name == "concrete" or parameter.name.startswith("_use"):
+        if parameter.name in ("concrete", *OF_LEAVES) or parameter.name.startswith("_use"):
             continue
         if parameter.name not in mine:
             assert passed_on, f"{parameter.name} is missing"

@@ -42,15 +42,12 @@ def test_errors_before_the_function_runs_name_the_leaf() -> None:
     calls: list[str] = []
     mapped = pj.vmap(lambda t: calls.append("called"), in_axes=AXES)
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"axis 1 of argument args\[0\]\['b'\]") as raised:
+        with pytest.raises(ValueError, match=r"args\[0\]\['b'\] has size 3 along axis 1") as raised:
             mapped({"w": X, "b": X + 0})
         assert raised.value.__context__ is None
     assert calls == []
-    with pytest.raises(ValueError, match="axis 1") as raised:
+    with pytest.raises(ValueError, match=r"map args\[0\]\['b'\] over axis 1, .* shape is \(2,\)"):
         mapped({"w": X, "b": jnp.ones(2)})
-    assert "args[0]['b'] is float32[2], and should be mapped over axis 1." in str(
-        raised.value.__notes__
-    )
 
 
 def test_a_call_within_a_call_may_fail() -> None:

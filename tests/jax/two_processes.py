@@ -79,9 +79,9 @@ def same_everywhere(number: int) -> None:
     order = ["a", "b"] if number else ["b", "a"]
     for tree, words in (
         ({"w": [w, other]}, ["at it['w']", "shared object 0"]),
-        ({"w": w, "rate": f"text {number}"}, ["it['rate']", "process 0: ['rate']: str 'text 0'"]),
-        ({"w": np.ones(2 + number)}, ["float64[2]", "process 1: ['w']: float64[3]"]),
-        (dict.fromkeys(order, w), ["the order of dicts", "in the order ['b', 'a']"]),
+        ({"w": w, "rate": f"text {number}"}, ["it['rate']", "process 0: str 'text 0'"]),
+        ({"w": np.ones(2 + number)}, ["float64[2]", "process 1: float64[3]"]),
+        (dict.fromkeys(order, w), ["in the order str 'b', str 'a'"]),
     ):
         said = ""
         try:

@@ -17,6 +17,7 @@ from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, paramete
 from pydag.jaxinterop.updates.changes import Change, Given
 from pydag.jaxinterop.updates.update import Update, UpdatedArguments
 from pydag.sharing.tie import num_unties
+from pydag.structure.text import short_repr
 from pydag.typing import Dag
 
 
@@ -39,6 +40,9 @@ class StaticArgument:
 
     def __hash__(self) -> int:
         return _core.value_hash(self.value)
+
+    def _brief_repr(self) -> str:
+        return short_repr(self.value)
 
 
 def unwrapped(argument: Any) -> Any:

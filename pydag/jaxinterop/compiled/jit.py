@@ -5,7 +5,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack, overload
 
 import jax
 
@@ -16,6 +16,7 @@ from pydag.jaxinterop.notices.source import JAX_FOLDER, PACKAGE_FOLDER, Source, 
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import NOTHING, Chosen, check_function, spot_text
 from pydag.jaxinterop.treatments.outputs import is_sharding
+from pydag.jaxinterop.typed import Jit, JitOptions, Jitted, P, R
 from pydag.public.unexpected import raise_unexpected
 from pydag.registry.class_table import names_in
 from pydag.typing import Identity, Where
@@ -25,6 +26,10 @@ from .kept import kept_for
 from .stages import Stages
 
 
+@overload
+def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
+@overload
+def jit(**options: Unpack[JitOptions]) -> Jit: ...
 @with_wrapper_options
 def jit(
     fun: Any = None,

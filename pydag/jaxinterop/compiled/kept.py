@@ -10,9 +10,11 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+from pydag.registry.weak_table import WeakTable
+
 M = TypeVar("M")
 
-_made: "weakref.WeakKeyDictionary[Any, dict[Hashable, Any]]" = weakref.WeakKeyDictionary()
+_made: WeakTable[dict[Hashable, Any]] = WeakTable()
 _lock = threading.RLock()
 
 
@@ -20,7 +22,8 @@ class _Weakly:
     """Gives a function that it doesn't own; where it was unpickled, it does."""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
-        self._reference, self._name = weakref.ref(fun), fun.__name__
+        make: Any = weakref.WeakMethod if type(fun) is types.MethodType else weakref.ref
+        self._reference, self._name = make(fun), fun.__name__
 
     def __call__(self) -> Any:
         fun = self._reference()
@@ -51,10 +54,19 @@ def kept_for(fun: Callable[..., Any], key: Hashable, make: Callable[[Callable[[]
     Args:
         make: Gets a function that returns `fun`.
     """
-    if type(fun) is not types.FunctionType:
+    owner: Any = fun
+    if type(fun) is types.MethodType:  # it ends with the object
+        owner, key = fun.__self__, (weakref.ref(fun.__func__), key)
+    elif type(fun) is not types.FunctionType:
         return make(_Always(fun))
     with _lock:
-        table = _made.setdefault(fun, {})
+        table = _made.get(owner, None)
+        if table is None:
+            table = {}
+            try:
+                _made.set(owner, table)
+            except TypeError:  # there are no weak references to it
+                return make(_Always(fun))
         if key not in table:
             table[key] = make(_Weakly(fun))
         found: M = table[key]

@@ -5,7 +5,7 @@ It can be called with the user's trees, and shows what comes out. All else is JA
 the traced leaves one by one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,6 +13,7 @@ import jax
 import pydag._core as _core
 from pydag.jaxinterop.content.described import described
 from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.difference import difference
 from pydag.jaxinterop.packed.packed import unpack
 from pydag.jaxinterop.refs import contents
@@ -36,6 +37,7 @@ class Stage:
     ) -> None:
         self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
         self._info: Any = None
+        self._written = program.written
         self._shapes = list(map(_shape, program.content.all_leaves(leaves)))
 
     def __getattr__(self, name: str) -> Any:
@@ -47,7 +49,17 @@ class Stage:
         return made
 
     def lower(self, *args: Any, **kwargs: Any) -> "Stage":
-        """As JAX's."""
+        """As JAX's.
+
+        Raises:
+            TypeError: `jax.export` asks for it.
+        """
+        if jax_private.PRIVATE_PARAMETERS in kwargs:
+            raise TypeError(
+                "jax.export can't export what pydag.jaxinterop.jit made\n"
+                "  Export jax.jit of a function of the leaves, which pydag.jaxinterop.tree.flatten "
+                "gives, and build the trees inside: structure.unflatten(leaves)."
+            )
         return self._next(self._stage.lower(*args, **kwargs))
 
     def compile(self, *args: Any, **kwargs: Any) -> "Stage":
@@ -58,7 +70,7 @@ class Stage:
     def out_info(self) -> Dag:
         """The result, with shapes and types for arrays."""
         if self._info is None:
-            self._info = shapes_of(self._program, self._stage.out_info, self._shapes)
+            self._info = shapes_of(self._written, self._stage.out_info, self._shapes)
         return self._info
 
     def __call__(self, *args: Any, **kwargs: Any) -> Dag:
@@ -76,9 +88,9 @@ class Stage:
                 f"{difference(content, program.content)}\n  Compile for these arguments, too."
             )
         returned = self._stage(*self._program.arguments(leaves))
-        if self._program.refs:
+        if self._written:
             returned, new = returned
-            contents.write(leaves, self._program.written, new)
+            contents.write(leaves, self._written, new)
         everything = content.all_leaves(leaves)
         return finish(returned, call, lambda packed: unpack(packed, everything))
 
@@ -89,9 +101,13 @@ def _shape(leaf: Any) -> Any:
     return make(leaf.shape, leaf.dtype) if is_array else leaf
 
 
-def shapes_of(program: Program, found: Any, leaves: Any) -> Dag:
-    """The result of a program, with shapes and types for arrays, of what JAX says of it."""
-    if program.refs:
+def shapes_of(written: Sequence[int], found: Any, leaves: Any) -> Dag:
+    """The result of a program, with shapes and types for arrays, of what JAX says of it.
+
+    Args:
+        written: The refs whose contents come out, too.
+    """
+    if written:
         found = found[0]
     if type(found) is _core.Updated:
         found = _core.open_updated(found)[0]
@@ -128,4 +144,4 @@ class Stages:
         """The result with shapes and types for arrays, as `jax.eval_shape`."""
         program, leaves = self._program(args, kwargs)
         found = program.jitted.eval_shape(*leaves)
-        return shapes_of(program, found, program.content.all_leaves(leaves))
+        return shapes_of(program.written, found, program.content.all_leaves(leaves))

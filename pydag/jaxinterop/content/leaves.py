@@ -25,7 +25,10 @@ from pydag.typing import Leaf
 from .paths import Roots, way_text
 
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)
-_dtypes = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
+# Ids: to hash a dtype takes long, and of these there is one each.
+_dtypes = frozenset(
+    id(np.dtype(name)) for name in ("float32", "float64", "int32", "int64", "uint8", "bool")
+)
 _dtype_of = np.ndarray.__dict__["dtype"].__get__
 
 
@@ -63,7 +66,7 @@ is_number = ClassTable(lambda leaf: any(inherits(type(leaf), base) for base in _
 def is_traced(leaf: Any) -> bool:
     """Whether JAX takes a leaf for an array."""
     if type(leaf) is np.ndarray:
-        return leaf.dtype in _dtypes or _ask_jax(leaf)
+        return id(leaf.dtype) in _dtypes or _ask_jax(leaf)
     known = _is_class_traced(leaf)
     return _ask_jax(leaf) if known is None else known
 
@@ -91,7 +94,7 @@ def _untraced(leaves: Sequence[Leaf]) -> Sequence[int]:
     answers = {key: _is_class_traced(example) for key, example in examples.items()}
     if id(np.ndarray) in answers:
         arrays = leaves if len(answers) == 1 else [x for x in leaves if type(x) is np.ndarray]
-        if _dtypes.issuperset(map(_dtype_of, arrays)):
+        if _dtypes.issuperset(map(id, map(_dtype_of, arrays))):
             answers[id(np.ndarray)] = True
     if None in answers.values():
         return [i for i, leaf in enumerate(leaves) if not is_traced(leaf)]

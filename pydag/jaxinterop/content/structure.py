@@ -23,6 +23,7 @@ from .values import ATOMS, check_value, parts_of_value
 # The nodes with which something may be wrong, by position; most structures have none.
 _known: WeakTable[list[tuple[int, Record]]] = WeakTable()
 
+_PLAIN = frozenset({dict, list, tuple})  # most structures of many nodes
 _PARTIALS = (tree_util.Partial, partial)  # whose arguments are opened
 
 
@@ -35,6 +36,8 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
     """
     known = _known.get(spec, None)
     if known is None:
+        if _PLAIN.issuperset(_classes(spec)):
+            return
         known = [
             (position, record)
             for position, record in enumerate(Listing.of(spec).records)
@@ -53,6 +56,18 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
             "  Meta fields are part of what a function is compiled for. Make the field a data "
             "field; or keep a tuple there, such as a tuple of pairs for a dict."
         )
+
+
+def _classes(spec: PyDagSpec) -> set[type]:
+    """The classes of the nodes."""
+    classes = set[type]()
+
+    def see(cls: type) -> bool:
+        classes.add(cls)
+        return False
+
+    _core.leaves_below(spec, see)  # asks once for each class
+    return classes
 
 
 def _function(detail: Any) -> Any:

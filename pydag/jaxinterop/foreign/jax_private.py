@@ -47,6 +47,9 @@ _contexts: Any = _of_jax("jax._src.core", "trace_ctx")
 get_referent: Callable[[Any], Any] = _of_jax("jax._src.core", "get_referent")
 """The one object behind a ref and behind all tracers that stand for it."""
 
+PRIVATE_PARAMETERS = "_private_parameters"
+"""The option of `lower` that `jax.export` alone gives."""
+
 _WRITES: tuple[type, ...] = tuple(
     _of_jax("jax._src.state.types", name) for name in ("WriteEffect", "AccumEffect")
 )

@@ -2,7 +2,7 @@
 """Optax's transformations for DAGs: `optimizer`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +18,7 @@ from pydag.jaxinterop.notices.shared_selection import warn_of_shared_selection
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.packed.dag import dag_of
+from pydag.jaxinterop.typed import T
 from pydag.ops.select import select, where_there
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
@@ -95,8 +96,8 @@ class _Optimizer:
         return found
 
     def update(
-        self, updates: Dag, state: OptimizerState, params: Dag | None = None, **extra: Any
-    ) -> tuple[Dag, OptimizerState]:
+        self, updates: T, state: OptimizerState, params: Dag | None = None, **extra: Any
+    ) -> tuple[T, OptimizerState]:
         """The updates of a model, given its gradient, and the next state."""
         if not isinstance(state, OptimizerState):
             raise TypeError(
@@ -154,7 +155,7 @@ def _contents(leaves: Sequence[Leaf]) -> list[Leaf]:
 @with_wrapper_options
 def optimizer(
     tx: Any, wrt: Where | None = None, *, namespace: str = "", identity: Identity = "all"
-) -> Any:
+) -> _Optimizer:
     """An optax transformation whose `init` and `update` take and return models, DAGs of all kinds.
 
     A shared array is one parameter: it has one moment, one decay, one share of a norm. What has no
@@ -201,4 +202,5 @@ def optimizer(
             f"{short_repr(tx)}"
         )
     made = _Optimizer(tx, wrt, Options(namespace, identity))
-    return optax.GradientTransformationExtraArgs(made.init, made.update)
+    transformation: Any = optax.GradientTransformationExtraArgs(made.init, made.update)
+    return cast(_Optimizer, transformation)

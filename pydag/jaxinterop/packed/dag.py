@@ -2,7 +2,7 @@
 """`Dag`: a DAG as a pytree of JAX, for plain JAX, optax and orbax."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from jax import tree_util
 
@@ -11,13 +11,12 @@ from pydag._core import PyDagSpec
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.typed import T
 from pydag.ops.select import masks, select_matching, where_there
 from pydag.structure.text import bounded_repr
 from pydag.typing import Identity, Leaf, Where
 
 from .leaf_key import leaf_keys
-
-T = TypeVar("T")
 
 
 @with_wrapper_options
@@ -77,17 +76,19 @@ class Dag(Generic[T]):
                 self._leaves, self._content = take_apart(self._tree[0], self._options)
         return self._leaves, self._content
 
-    def __getattr__(self, name: str) -> Any:
-        text = f"'{type(self).__name__}' object has no attribute '{name}'"
-        if not name.startswith("_"):
-            text += f"\n  The DAG that it stands for is its .tree: write dag.tree.{name}"
-        raise AttributeError(text, name=name, obj=self)
+    if not TYPE_CHECKING:  # to a type checker it would mean that a Dag has every name
 
-    def __getitem__(self, item: Any) -> Any:
-        raise TypeError(
-            "'Dag' object is not subscriptable\n  The DAG that it stands for is its .tree: write "
-            f"dag.tree[{bounded_repr(item)}]"
-        )
+        def __getattr__(self, name: str) -> Any:
+            text = f"'{type(self).__name__}' object has no attribute '{name}'"
+            if not name.startswith("_"):
+                text += f"\n  The DAG that it stands for is its .tree: write dag.tree.{name}"
+            raise AttributeError(text, name=name, obj=self)
+
+        def __getitem__(self, item: Any) -> Any:
+            raise TypeError(
+                "'Dag' object is not subscriptable\n  The DAG that it stands for is its .tree: "
+                f"write dag.tree[{bounded_repr(item)}]"
+            )
 
     __iter__ = None
 

@@ -16,6 +16,7 @@ from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.numbers import number_in
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.packed.packed import Origins, Packed, pack, packed_of, unpack, without_refs
+from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
 from .treatments import Question, treatments
@@ -62,6 +63,9 @@ class Outputs:
         arrays, sources = without_refs(leaves, origins, makes_refs)
         if sources is not None:
             found = [x for x, source in zip(found, sources, strict=True) if source < 0]
+        for answer in found:
+            if answer not in self._answers:
+                raise TypeError(f"{self._question.name} has {short_repr(answer)} for an array")
         order = tuple(map(self._answers.index, found))
         groups = [
             [x for x, group in zip(arrays, order, strict=True) if group == number]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One treatment for each object, at every path, read from a tree prefix."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -63,10 +64,15 @@ def treatments(
     try:
         found, conflicts = _core.broadcast_leaves(given, answers, full)
     except ValueError as error:
+        text = _with_roots(str(error), roots)
+        if "node types" in text:
+            text += (
+                "\n  The prefix of an object is such an object, or one answer for all of it. Make "
+                "it of the object: pydag.dag_map(lambda chosen: 0 if chosen else None, "
+                "pydag.dag_mask(obj, 'w'))."
+            )
         raise ValueError(
-            f"{question.name} must be a tree prefix of the corresponding value: "
-            f"{_with_roots(str(error), roots)}\n  The prefix of an object is such an object, or "
-            "one answer for all of it."
+            f"{question.name} must be a tree prefix of the corresponding value: {text}"
         ) from None
     if conflicts:
         by_path = dict(zip(path_texts(full, "tree"), leaves, strict=True))
@@ -108,7 +114,7 @@ def _plain(answer: Any) -> Any:
 
 def _with_roots(text: str, roots: Roots) -> str:
     if isinstance(roots, str):
-        return text.replace("tree", roots, 1) if text.startswith("tree") else text
+        return re.sub(r"(^|\n  at )tree\b", rf"\1{roots}", text)
     for number, root in enumerate(roots):
         text = text.replace(f"tree[{number}]", root)
     return text

@@ -18,6 +18,7 @@ from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed, pack, parts_of
 from pydag.jaxinterop.treatments.arguments import check_function
+from pydag.jaxinterop.typed import R
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .carried import kept_body
@@ -26,14 +27,14 @@ from .carried import kept_body
 @with_wrapper_options
 def cond(
     pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., R],
     *operands: Dag,
     operand: Dag = None,
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
-) -> Dag:
+) -> R:
     """Apply one of two functions to DAGs; as `jax.lax.cond`.
 
     One identity table spans the operands. The results of both branches share alike. Each is traced
@@ -57,25 +58,26 @@ def cond(
     """
     options = Options(namespace, identity, static)
     operands = operands if operand is None else (operand,)
-    return _branched(
+    chosen: R = _branched(
         "cond",
         [true_fun, false_fun],
         operands,
         options,
         lambda flats, arrays: jax.lax.cond(pred, *flats, *arrays),
     )
+    return chosen
 
 
 @with_wrapper_options
 def switch(
     index: Any,
-    branches: Sequence[Callable[..., Any]],
+    branches: Sequence[Callable[..., R]],
     *operands: Dag,
     operand: Dag = None,
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
-) -> Dag:
+) -> R:
     """Apply one of several functions to DAGs; as `jax.lax.switch`, see `cond`.
 
     Args:
@@ -100,13 +102,14 @@ def switch(
             "switch takes a sequence of functions after the index, got one function\n"
             "  Write: switch(index, [f, g, ...], *operands)"
         )
-    return _branched(
+    chosen: R = _branched(
         "switch",
         list(branches),
         operands,
         options,
         lambda flats, arrays: jax.lax.switch(index, flats, *arrays),
     )
+    return chosen
 
 
 def _branched(

@@ -17,6 +17,7 @@ from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import pack, unpack
 from pydag.jaxinterop.treatments.arguments import Chosen
 from pydag.jaxinterop.treatments.treatments import Question, treatments
+from pydag.jaxinterop.typed import P, R
 from pydag.jaxinterop.updates.update import finish
 from pydag.typing import Identity, Where
 
@@ -27,7 +28,7 @@ _CSE = Question("checkpoint prevent_cse", lambda flag: f"given {flag}")
 
 @with_wrapper_options
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     prevent_cse: Any = True,
     policy: Callable[..., bool] | None = None,
@@ -38,7 +39,7 @@ def checkpoint(
     static: Where | None = None,
     update_argnums: Any = None,
     update_argnames: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """A function that its derivative computes again, and keeps little of; as `jax.checkpoint`.
 
     One identity table spans all arguments, another the result, as in `jit`. JAX runs the function

@@ -8,7 +8,7 @@ has identity: a rule gets, or gives, a derivative for each place, as in JAX.
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic
 
 import jax
 import jax.numpy as jnp
@@ -31,13 +31,14 @@ from pydag.jaxinterop.packed.packed import (
     without_refs,
 )
 from pydag.jaxinterop.treatments.arguments import numbers_of
+from pydag.jaxinterop.typed import P, R
 from pydag.structure.text import short_repr
 from pydag.typing import Identity, Leaf
 
 from .differentiated import tangents_of
 
 
-class Custom:
+class Custom(Generic[P, R]):
     """A function of DAGs with a derivative of its own.
 
     Args:
@@ -49,7 +50,7 @@ class Custom:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Any = (),
         nondiff_argnames: Sequence[str] = (),
         *,
@@ -69,22 +70,33 @@ class Custom:
 
         self._jax = self._transformation(named(flat, source), nondiff_argnums=self.nondiff_argnums)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(
-                f"{name_of(self.fun)} has arguments by name alone, which have no derivative: "
-                f"{', '.join(bound.kwargs)}\n  Make them positional."
+                f"{name_of(self.fun)} is given by keyword what has no derivative: "
+                f"{', '.join(bound.kwargs)}\n  Make these parameters positional."
             )
+        bound.apply_defaults()
         given = [
             x if i in self.nondiff_argnums else self.taken_apart(x, f"args[{i}]")
             for i, x in enumerate(bound.args)
         ]
-        return unpack(self._jax(*given), refs_of(self.differentiable(given)))
+        result: R = unpack(self._jax(*given), refs_of(self.differentiable(given)))
+        return result
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        """As in JAX: methods of the function that define rules (`def_vmap`); flags of its rules."""
+        own = vars(self)
+        if name.startswith("def") and hasattr(own.get("fun"), name):
+            return getattr(self.fun, name)
+        found = getattr(own.get("_jax"), name, None)
+        if isinstance(found, bool):
+            return found
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def taken_apart(self, tree: Any, root: str) -> Packed:
         """A tree, for JAX."""
@@ -136,7 +148,7 @@ def pair_of(found: Any, rule: Callable[..., Any], what: str) -> Any:
 
 
 @with_wrapper_options
-class custom_jvp(Custom):  # noqa: N801 (JAX's name)
+class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """A function of DAGs with a rule for derivatives forward; as `jax.custom_jvp`.
 
     There is one identity table for each argument, in which a tangent has the structure of its
@@ -159,6 +171,7 @@ class custom_jvp(Custom):  # noqa: N801 (JAX's name)
     """
 
     _transformation = staticmethod(jax.custom_jvp)
+    jvp: Callable[..., Any] | None = None
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> None:
         """Sets the rule.
@@ -203,7 +216,8 @@ class custom_jvp(Custom):  # noqa: N801 (JAX's name)
             raise TypeError("defjvps is for functions without nondiff_argnums: use defjvp")
 
         def jvp(primals: Any, tangents: Any) -> Any:
-            result = self(*primals)
+            fun: Any = self
+            result = fun(*primals)
             _, content = self.result(result)
             rules = zip(jvps, tangents, strict=True)
             rows = [

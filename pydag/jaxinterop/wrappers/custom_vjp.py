@@ -13,6 +13,7 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, name_of, named
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed, packed_with, parts_of
+from pydag.jaxinterop.typed import P, R
 from pydag.structure.text import short_repr
 
 from .custom import Custom, built, pair_of, refs_of
@@ -20,7 +21,7 @@ from .differentiated import tangents_of
 
 
 @with_wrapper_options
-class custom_vjp(Custom):  # noqa: N801 (JAX's name)
+class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """A function of DAGs with rules for derivatives backward; as `jax.custom_vjp`.
 
     In an argument, what is one object has one cotangent, the whole, at each of its places; None is
@@ -44,6 +45,8 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
     """
 
     _transformation = staticmethod(jax.custom_vjp)
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
 
     def defvjp(
         self,
@@ -95,7 +98,8 @@ class custom_vjp(Custom):  # noqa: N801 (JAX's name)
         if is_traced(found) and len(content.traced_positions()) == 1:
             leaves: Sequence[Any] = [found]  # as in JAX, a leaf for a tree of one leaf
         else:
-            leaves = content.match(found, f"the cotangent of argument {number}")
+            what = f"the cotangent of argument {number} of {name_of(self.fun)}"
+            leaves = content.match(found, what, what)
         leaves = [None if jax_private.is_ref(leaf) else leaf for leaf in leaves]
         return packed_with(content, leaves)
 

@@ -2,7 +2,7 @@
 """`grad` and `value_and_grad`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import jax
 
@@ -12,11 +12,32 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import check_function, numbers_of
+from pydag.jaxinterop.typed import A, Gradient, GradOptions, OfFirst, P, R
 from pydag.typing import Identity, Where
 
 from .differentiated import Differentiated, checked_pair
 
 
+@overload
+def value_and_grad(
+    fun: OfFirst[A, P, R],
+    argnums: Literal[0] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    **options: Unpack[GradOptions],
+) -> Gradient[A, P, tuple[R, A]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    **options: Unpack[GradOptions],
+) -> Callable[P, tuple[R, Any]]: ...
 @with_wrapper_options
 def value_and_grad(
     fun: Callable[..., Any],
@@ -103,6 +124,37 @@ def value_and_grad(
     return value_and_gradient
 
 
+@overload
+def grad(
+    fun: OfFirst[A, P, Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    **options: Unpack[GradOptions],
+) -> Gradient[A, P, A]: ...
+@overload
+def grad(
+    fun: OfFirst[A, P, tuple[Any, R]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    **options: Unpack[GradOptions],
+) -> Gradient[A, P, tuple[A, R]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    **options: Unpack[GradOptions],
+) -> Callable[P, Any]: ...
 @with_wrapper_options
 def grad(
     fun: Callable[..., Any],

@@ -11,6 +11,8 @@ from pydag.jaxinterop.content.derivative import derivative
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.treatments.arguments import check_function
+from pydag.jaxinterop.typed import P
 from pydag.typing import Identity, Where
 
 from .differentiated import Differentiated, checked_pair
@@ -18,19 +20,20 @@ from .differentiated import Differentiated, checked_pair
 
 def _jacobian(
     transformation: Any,
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int],
     has_aux: bool,
     wrt: Where | None,
     options: Options,
     block: Callable[[Differentiated, Sequence[Any]], Any],
     **jax_options: Any,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that gives the result of `fun` with a derivative in the place of each leaf.
 
     Args:
         block: Makes it of what JAX computed for the leaf.
     """
+    check_function(fun)
     source, allow_int = Source(fun), jax_options.get("allow_int", False)
 
     @wraps(fun)
@@ -74,7 +77,7 @@ def _square(call: Differentiated, block: Sequence[Sequence[Any]]) -> Any:
 
 @with_wrapper_options
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -84,7 +87,7 @@ def jacrev(
     identity: Identity = "all",
     static: Where | None = None,
     wrt: Where | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, row by row; as `jax.jacrev`, see `jacfwd`.
 
     Args:
@@ -107,7 +110,7 @@ def jacrev(
 
 @with_wrapper_options
 def jacfwd(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -116,7 +119,7 @@ def jacfwd(
     identity: Identity = "all",
     static: Where | None = None,
     wrt: Where | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, column by column; as `jax.jacfwd`.
 
     A shared array has one derivative, the sum over its uses, as in `value_and_grad`.
@@ -141,7 +144,7 @@ def jacfwd(
 
 @with_wrapper_options
 def hessian(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -150,7 +153,7 @@ def hessian(
     identity: Identity = "all",
     static: Where | None = None,
     wrt: Where | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that returns the Hessian of `fun`; as `jax.hessian`.
 
     In the place of each leaf of the result stands a gradient, in whose leaves' places stand

@@ -16,6 +16,8 @@ from pydag.jaxinterop.packed.dag import Dag, dag_of
 from pydag.jaxinterop.packed.packed import Packed, pack, unpack
 from pydag.typing import Identity, Where
 
+from .carried import kept_body
+
 
 @with_wrapper_options
 def keep_sharing(
@@ -46,23 +48,29 @@ def keep_sharing(
     def transform(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
         source = Source(fun)
 
-        def flat(dag: Dag[Any]) -> Any:
-            leaves, content = dag.parts()
-            # Where the transformation hands on what it is given, `dag.tree` is the caller's.
-            tree: Any = content.build(leaves)
-            result, _ = run(fun, tree, options, source)
-            pairs = zip(content.traced_positions(), leaves, strict=True)
-            origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
-            return pack(result, options, origins)
+        def make(get: Callable[[], Any]) -> Any:
+            def flat(dag: Dag[Any]) -> Any:
+                leaves, content = dag.parts()
+                # Where the transformation hands on what it is given, `dag.tree` is the caller's.
+                tree: Any = content.build(leaves)
+                result, _ = run(get(), tree, options, source)
+                pairs = zip(content.traced_positions(), leaves, strict=True)
+                origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
+                return pack(result, options, origins)
 
-        transformed = transformation(named(flat, source), *args, **kwargs)
+            return named(flat, source)
+
+        flat = kept_body(fun, ("keep_sharing", options.key()), (), make)
+        transformed = transformation(flat, *args, **kwargs)
 
         @wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
             leaves, content = take_apart((args, kwargs), options, CALL)
             options.check_selects((args, kwargs))
             found = transformed(dag_of(content, leaves, options))
-            return unpack(found, content.all_leaves(leaves)) if type(found) is Packed else found
+            if type(found) is Packed:
+                return unpack(found, content.all_leaves(leaves))
+            return found.tree if type(found) is Dag else found
 
         return call
 

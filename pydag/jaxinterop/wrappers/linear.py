@@ -2,7 +2,7 @@
 """`vjp`, `jvp` and `linearize`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.typed import R, TreeOptions
 from pydag.typing import Identity
 
 from .differentiated import Differentiated, checked_pair, tangents_of
@@ -65,11 +66,24 @@ class _About:
         self.content, self.types, self.call = content, types, call
 
 
-class Pullback:
-    """The function backward of `vjp`: of a cotangent of the result. A pytree of JAX."""
+class _LinearMap:
+    """A function that JAX made, for the user's trees."""
 
     def __init__(self, function: Any, about: _About) -> None:
         self.function, self.about = function, about
+
+    def __getattr__(self, name: str) -> Any:
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if not name.startswith("_") and hasattr(vars(self).get("function"), name):
+            text += (
+                "\n  What JAX's has is about the leaves. For trees, give a function of a pj.Dag to "
+                f"jax.vjp or jax.linearize: jax.vjp(lambda dag: f(dag.tree), dag)[1].{name}"
+            )
+        raise AttributeError(text, name=name, obj=self)
+
+
+class Pullback(_LinearMap):
+    """The function backward of `vjp`: of a cotangent of the result. A pytree of JAX."""
 
     def __call__(self, *cotangents: Any) -> Any:
         if len(cotangents) != 1:
@@ -80,11 +94,8 @@ class Pullback:
         return about.call.gradient(self.function([_cotangent(x, *kind) for x, kind in pairs]))
 
 
-class Pushforward:
+class Pushforward(_LinearMap):
     """The function forward of `linearize`: of tangents of the primals. A pytree of JAX."""
-
-    def __init__(self, function: Any, about: _About) -> None:
-        self.function, self.about = function, about
 
     def __call__(self, *tangents: Any) -> Any:
         about = self.about
@@ -127,6 +138,22 @@ tree_util.register_pytree_node(
 )
 
 
+@overload
+def vjp(
+    fun: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    reduce_axes: Sequence[Any] = (),
+    **options: Unpack[TreeOptions],
+) -> tuple[R, Pullback]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool,
+    reduce_axes: Sequence[Any] = (),
+    **options: Unpack[TreeOptions],
+) -> tuple[Any, ...]: ...
 @with_wrapper_options
 def vjp(
     fun: Callable[..., Any],
@@ -168,6 +195,22 @@ def vjp(
     return linear.finish(out, more, Pullback(pull, about))
 
 
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+    **options: Unpack[TreeOptions],
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool,
+    **options: Unpack[TreeOptions],
+) -> tuple[Any, ...]: ...
 @with_wrapper_options
 def jvp(
     fun: Callable[..., Any],
@@ -199,8 +242,11 @@ def jvp(
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple | list):
             raise TypeError(f"{name} of jvp must be a tuple or a list, got {type(given).__name__}")
-    if len(primals) != len(tangents):
-        raise TypeError(f"jvp got {len(primals)} primals and {len(tangents)} tangents")
+    if (type(primals), len(primals)) != (type(tangents), len(tangents)):
+        raise TypeError(
+            f"jvp got a {type(primals).__name__} of {len(primals)} primals and a "
+            f"{type(tangents).__name__} of {len(tangents)} tangents"
+        )
     linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
     out, changes, more = jax.jvp(
         linear.flat(),
@@ -211,6 +257,20 @@ def jvp(
     return linear.finish(out, more, tangents_of(linear.content, changes))
 
 
+@overload
+def linearize(
+    fun: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    **options: Unpack[TreeOptions],
+) -> tuple[R, Pushforward]: ...
+@overload
+def linearize(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool,
+    **options: Unpack[TreeOptions],
+) -> tuple[Any, ...]: ...
 @with_wrapper_options
 def linearize(
     fun: Callable[..., Any],

@@ -12,6 +12,7 @@ from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.treatments.arguments import check_function
+from pydag.jaxinterop.typed import R
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .carried import Carried, kept_body
@@ -56,13 +57,13 @@ class _Contents:
 @with_wrapper_options
 def while_loop(
     cond_fun: Callable[..., Any],
-    body_fun: Callable[..., Any],
+    body_fun: Callable[..., R],
     init_val: Dag,
     *,
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
-) -> Dag:
+) -> R:
     """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
 
     What is one object before the body is one after it. Refs in the carry go in as their contents,
@@ -113,21 +114,22 @@ def while_loop(
         kept_body(body_fun, ("while body", *key), carried.refs, body),
         carry.start(carried.pack(arrays)),
     )
-    return carry.finish(found)
+    result: R = carry.finish(found)
+    return result
 
 
 @with_wrapper_options
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Callable[..., Any],
+    body_fun: Callable[..., R],
     init_val: Dag,
     *,
     unroll: Any = None,
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
-) -> Dag:
+) -> R:
     """Apply `body_fun(i, carry)` for each `i` from `lower` to `upper`; as `jax.lax.fori_loop`.
 
     Args:
@@ -170,4 +172,5 @@ def fori_loop(
     if takes_contents:
         start = carry.start(start)
     found = jax.lax.fori_loop(lower, upper, flat, start, unroll=unroll)
-    return carry.finish(found) if takes_contents else carried.build(found)
+    result: R = carry.finish(found) if takes_contents else carried.build(found)
+    return result

@@ -13,6 +13,7 @@ from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed, pack, unpack
 from pydag.jaxinterop.treatments.arguments import check_function
+from pydag.jaxinterop.typed import R, S, T
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
@@ -23,7 +24,7 @@ _CARRY = "carry"
 
 @with_wrapper_options
 def scan(
-    f: Callable[..., Any],
+    f: Callable[[Any, Any], tuple[R, S]],
     init: Dag,
     xs: Dag = None,
     length: int | None = None,
@@ -34,7 +35,7 @@ def scan(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
-) -> tuple[Dag, Dag]:
+) -> tuple[R, S]:
     """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
 
     What is one object in the carry before the body is one after it. There is one identity table for
@@ -114,14 +115,14 @@ def _check_axes(over: Carried, arrays: list[Leaf]) -> None:
 
 @with_wrapper_options
 def map(  # JAX's name
-    f: Callable[..., Any],
+    f: Callable[[Any], R],
     xs: Dag,
     *,
     batch_size: int | None = None,
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
-) -> Dag:
+) -> R:
     """Apply a function to each slice of a DAG along leading axes; as `jax.lax.map`.
 
     Args:
@@ -150,19 +151,20 @@ def map(  # JAX's name
         return named(flat, source, parameters=names_in_body(get(), "x"))
 
     flat = kept_body(f, ("map", over.content, options.key()), refs, body)
-    return unpack(jax.lax.map(flat, over.pack(slices), batch_size=batch_size), refs)
+    results: R = unpack(jax.lax.map(flat, over.pack(slices), batch_size=batch_size), refs)
+    return results
 
 
 @with_wrapper_options
 def associative_scan(
-    fn: Callable[..., Any],
-    elems: Dag,
+    fn: Callable[[Any, Any], Any],
+    elems: T,
     reverse: bool = False,
     axis: int = 0,
     *,
     namespace: str = "",
     identity: Identity = "all",
-) -> Dag:
+) -> T:
     """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
 
     Args:
@@ -186,4 +188,5 @@ def associative_scan(
 
     combine = named(flat, source, parameters=names_in_body(fn, "a", "b"))
     found = jax.lax.associative_scan(combine, over.pack(arrays), reverse=reverse, axis=axis)
-    return over.build(found)
+    result: T = over.build(found)
+    return result

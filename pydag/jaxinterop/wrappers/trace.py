@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`eval_shape` and `make_jaxpr`: functions that are traced and not run."""
 
+import types
 from collections.abc import Callable
 from typing import Any
+
+import jax
 
 from pydag.jaxinterop.compiled.jit import jit
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import check_function
+from pydag.jaxinterop.typed import P
 from pydag.typing import Dag, Identity, Where
 
 
@@ -27,26 +31,28 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     ((2, 3), True)
     """
     check_function(fun)
-    return jit(_own(fun)).eval_shape(*args, **kwargs)
+    return _traced(fun).eval_shape(*args, **kwargs)
 
 
-def _own(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as a new one, which may hold anything: what was traced for it isn't kept."""
-    return named(lambda *args, **kwargs: fun(*args, **kwargs), Source(fun))
+def _traced(fun: Callable[..., Any], **options: Any) -> Any:
+    """The function by `jit`. If it may hold a model it is a new one: no trace of it is kept."""
+    own = fun
+    if type(fun) is not types.FunctionType or hasattr(fun, "__wrapped__"):
+        own = named(lambda *args, **kwargs: fun(*args, **kwargs), Source(fun))
+    return jit(own, **options)
 
 
 @with_wrapper_options
 def make_jaxpr(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     static_argnums: Any = (),
     axis_env: Any = None,
     return_shape: bool = False,
-    abstracted_axes: Any = None,
     *,
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """A function that gives the program of a function of DAGs; as `jax.make_jaxpr`.
 
     The program takes and returns each distinct array once.
@@ -56,19 +62,22 @@ def make_jaxpr(
         static_argnums: Arguments that are not opened.
         axis_env: As in JAX.
         return_shape: Whether the result is a pair, of the program and what `eval_shape` gives.
-        abstracted_axes: As in JAX.
 
     >>> w = jnp.ones(3)
     >>> len(make_jaxpr(lambda p: p["a"] + p["b"])({"a": w, "b": w}).in_avals)
     1
     """
     options: dict[str, Any] = {"namespace": namespace, "identity": identity, "static": static}
+    options["static_argnums"] = None if static_argnums == () else static_argnums
     check_function(fun)
 
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
-        compiled = jit(_own(fun), static_argnums=static_argnums or None, **options)
-        traced = compiled.trace(*args, **kwargs)
+        compiled = _traced(fun, **options)
+        found: list[Any] = []
+        # Within a trace of JAX's that knows the axes.
+        jax.make_jaxpr(lambda: found.append(compiled.trace(*args, **kwargs)), axis_env=axis_env)()
+        (traced,) = found
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
     return make

@@ -21,6 +21,7 @@ from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import unpack
 from pydag.jaxinterop.treatments.outputs import Outputs
 from pydag.jaxinterop.treatments.treatments import COPIES, Question, treatments
+from pydag.jaxinterop.typed import P, R
 from pydag.structure.text import short_repr
 from pydag.typing import Identity, Where
 
@@ -44,7 +45,7 @@ _OUT = Question(  # the function's result lacks the axis
 
 @with_wrapper_options
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
@@ -55,7 +56,7 @@ def vmap(
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
     A shared array is mapped once, and is one array inside and in the result. Arguments of one axis
