@@ -25,7 +25,8 @@ def on_a_mesh(fun: Function) -> Function:
     """`shard_map` over one device."""
     mesh = jax.make_mesh((1,), ("i",), (jax.sharding.AxisType.Auto,))
     spec: Any = jax.P
-    return pj.shard_map(fun, mesh=mesh, in_specs=spec(), out_specs=spec())
+    mapped: Function = pj.shard_map(fun, mesh=mesh, in_specs=spec(), out_specs=spec())
+    return mapped
 
 
 ONE_TABLE: dict[str, Callable[[Function], Function]] = {
