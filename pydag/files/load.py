@@ -106,7 +106,7 @@ def load(
     check_path(path, like, "load(path, like)")
     wanted = None
     if like is not None:
-        given = one_each(*_core.flatten(like, namespace=namespace or ""))
+        given = one_each(*_core.flatten_at(like, "like", namespace=namespace or ""))
         wanted = given.leaves, given.spec
     loaded = read(path, wanted, only, strict, namespace, classes, functions)
     if loaded.differences:

@@ -69,5 +69,5 @@ def save(
     """
     check_path(path, tree, "save(path, tree)")
     package()
-    leaves, spec = _core.flatten(tree, namespace=namespace, identity=identity)
+    leaves, spec = _core.flatten_at(tree, "tree", namespace=namespace, identity=identity)
     write(path, leaves, spec, identity, structure, shard_size, progress)

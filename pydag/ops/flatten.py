@@ -228,7 +228,7 @@ def dag_paths(
     >>> dag_paths([w, w], all_paths=True)
     [[(0, 0), (1, 0)], [(0, 1), (1, 1)]]
     """
-    spec = _core.structure(tree, is_leaf=is_leaf, **options)
+    spec = _core.flatten_at(tree, "tree", is_leaf=is_leaf, **options)[1]
     return _core.all_paths(spec) if all_paths else spec.paths()
 
 
@@ -250,4 +250,4 @@ def dag_accessors(
     >>> [accessor.codify("tree") for accessor in dag_accessors({"a": [7, 8]})]
     ["tree['a'][0]", "tree['a'][1]"]
     """
-    return _core.structure(tree, is_leaf=is_leaf, **options).accessors()
+    return _core.flatten_at(tree, "tree", is_leaf=is_leaf, **options)[1].accessors()

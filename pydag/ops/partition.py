@@ -46,7 +46,7 @@ def dag_partition(
     >>> dag_partition(lambda x: x > 1, {"encoder": w, "decoder": w})
     ({'encoder': [None, 2.0], 'decoder': [None, 2.0]}, {'encoder': [1.0, None], 'decoder': [1.0, None]})
     """  # noqa: E501  # what it prints is one line
-    leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
+    leaves, spec = _core.flatten_at(tree, "tree", is_leaf=is_leaf, **options)
     try:
         chosen = selector(predicate, options.get("namespace", ""))(leaves, spec)
     except (TypeError, ValueError) as error:

@@ -102,10 +102,10 @@ def _where_all_fits(
     prefix_tree: Dag, full_tree: Dag, options: FlattenOptions
 ) -> list[ErrorMaker] | None:
     """Conflicts: two answers for one object; None if nodes don't fit. Asks no predicate."""
-    leaves, prefix = _core.flatten(prefix_tree, **options)
+    leaves, prefix = _core.flatten_at(prefix_tree, "tree", **options)
     if prefix.is_leaf():
         return []  # it stands for anything
-    full = _core.structure(full_tree, **options)
+    full = _core.flatten_at(full_tree, "tree", **options)[1]
     try:
         conflicts = _core.broadcast_tree(prefix, leaves, full)[2]
     except ValueError:
@@ -128,7 +128,7 @@ def _sharing_errors(
     """Two answers for one object, where the trees fit."""
     if _core.structure(full_tree, **options | FlattenOptions(is_leaf=None)).num_shared == 0:
         return []
-    leaves, prefix = _core.flatten(prefix_tree, **options)
+    leaves, prefix = _core.flatten_at(prefix_tree, "tree", **options)
     if has_misfits and options.get("is_leaf") is not None:
         return []  # which objects are above the prefix's leaves isn't known
     return _conflicts(prefix, leaves, _core.structure_below(prefix, full_tree, **options))
@@ -137,8 +137,9 @@ def _sharing_errors(
 def _open(node: Any, options: FlattenOptions) -> _Opened:
     """The node as a structure of one level."""
     is_whole = _core.is_leaf(node, **options | FlattenOptions(is_leaf=None))
-    children, spec = _core.flatten(
+    children, spec = _core.flatten_at(
         node,
+        "tree",
         **options | FlattenOptions(is_leaf=lambda x: is_whole or x is not node, identity="nodes"),
     )
     return _Opened(node, children, spec)

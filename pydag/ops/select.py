@@ -156,7 +156,7 @@ def _flattened(where: Any, namespace: str) -> tuple[list[Leaf], PyDagSpec] | Non
     """The leaves and the structure of a selection that is a tree; None for a leaf."""
     if isinstance(where, functools.partial):  # a predicate, though some of them are nodes
         return None
-    leaves, spec = _core.flatten(where, namespace=namespace, identity="nodes")
+    leaves, spec = _core.flatten_at(where, "tree", namespace=namespace, identity="nodes")
     return None if spec.is_leaf() else (leaves, spec)
 
 
@@ -330,7 +330,7 @@ def dag_mask(
     """
     if type(tree) in masks:
         return masks[type(tree)](tree, where)
-    leaves, spec = _core.flatten(tree, is_leaf=is_leaf, **options)
+    leaves, spec = _core.flatten_at(tree, "tree", is_leaf=is_leaf, **options)
     try:
         selected = selector(where, options.get("namespace", ""))(leaves, spec)
     except (TypeError, ValueError) as error:

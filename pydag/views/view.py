@@ -133,5 +133,5 @@ def view(
         _core.leaves(None, **options)  # an option that nobody knows is an error here, too
         unknown = Infos([LeafInfo("*", "", None, 0, 0)] * tree.num_leaves)
         return View(Model(Listing.of(tree), unknown), depth, width, limit)
-    leaves, spec = _core.flatten(tree, **options)
+    leaves, spec = _core.flatten_at(tree, "tree", **options)
     return View(Model(Listing.of(spec), Infos.of(leaves)), depth, width, limit)

@@ -78,7 +78,7 @@ def test_a_class_with_attribute_keys() -> None:
     assert_node(Pair, ("left",), ".left")
     loop = Pair(1.0)
     loop.right = [loop]
-    with pytest.raises(pydag.CycleError, match=r"tree\.right\[0\] is the Pair at tree\n"):
+    with pytest.raises(pydag.CycleError, match=r"tree\[1\]\[0\] is the Pair at tree\n"):
         pydag.dag_leaves(loop)
     assert "├─ .left: 1.0" in str(pydag.view(Pair(1.0)))
 
@@ -101,7 +101,7 @@ def test_a_dataclass_with_text_for_keys() -> None:
     assert_node(lambda w: Table({"name": w}), ("name",), "['name']")
     loop = Table({})
     loop.content["name"] = loop
-    with pytest.raises(pydag.CycleError, match=r"tree\['name'\] is the Table at tree\n"):
+    with pytest.raises(pydag.CycleError, match=r"tree\[0\] is the Table at tree\n"):
         pydag.dag_leaves(loop)
 
 
@@ -384,5 +384,30 @@ def test_an_error_in_the_function_for_keys_is_raised() -> None:
     key = tree_util.GetAttrKey("a")
     assert pydag.dag_paths([Failing(key, 1.0)]) == [(0, "a")]
     with pytest.raises(ZeroDivisionError, match="no keys"):
-        pydag.dag_flatten([Failing(key, 1.0), Failing(key, None)])
+        pydag.dag_paths([Failing(key, 1.0), Failing(key, None)])
+    assert pydag.dag_leaves([Failing(key, 1.0), Failing(key, 2.0)]) == [1.0, 2.0]
     assert pydag.dag_paths([Failing(key, 1.0)]) == [(0, "a")]
+
+
+def test_names_are_asked_for_where_somebody_wants_paths() -> None:
+    """A structure by itself names children by their index; flattening asks for no names."""
+    asked: list[int] = []
+
+    @tree_util.register_pytree_with_keys_class
+    class Counting(Named):
+        def tree_flatten_with_keys(self) -> Any:
+            asked.append(1)
+            return super().tree_flatten_with_keys()
+
+    tree_util.tree_leaves_with_path(Counting(tree_util.GetAttrKey("a"), 0.0))
+    tree = [Counting(tree_util.GetAttrKey("a"), 1.0)]
+    pydag.dag_paths(tree)
+    asked.clear()
+    for _ in range(3):
+        leaves, spec = pydag.dag_flatten(tree)
+        pydag.dag_map(lambda x: x, pydag.dag_unflatten(spec, leaves))
+    assert asked == []
+    assert spec.paths() == [(0, 0)]
+    assert pydag.dag_flatten_with_path(tree)[0] == [(0, "a")]
+    assert pydag.dag_mask(tree, "[0].a")[0].x is True
+    assert list(pydag.dag_map_with_path(lambda path, x: path, tree)[0].x) == [0, "a"]

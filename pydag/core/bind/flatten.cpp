@@ -18,10 +18,13 @@
 namespace pydag {
 namespace {
 
-nb::object flatten_tree(nb::handle tree, const FlattenOptions &options) {
-    Flattened parts(tree, options);
+nb::object leaves_and_spec(Flattened parts) {
     nb::object spec = parts.take_spec();
     return tuple_of(parts.take_leaves(), std::move(spec));
+}
+
+nb::object flatten_tree(nb::handle tree, const FlattenOptions &options) {
+    return leaves_and_spec(Flattened(tree, options));
 }
 
 nb::object leaves_of(nb::handle tree, const FlattenOptions &options) {
@@ -30,10 +33,10 @@ nb::object leaves_of(nb::handle tree, const FlattenOptions &options) {
     return parts.take_leaves();
 }
 
-// (tree, root): as `flatten`, with a name for the tree in messages.
+// (tree, root): as `flatten`, with a name for the tree in messages, and with the names of all children.
 nb::object flatten_at(Arguments a, FlattenOptions options) {
     options.roots = Roots(a[1]);
-    return flatten_tree(a[0], options);
+    return leaves_and_spec(Flattened(a[0], options));
 }
 
 nb::object structure_of(nb::handle tree, const FlattenOptions &options) { return Flattened(tree, options).take_spec(); }
@@ -63,9 +66,17 @@ nb::object on_tree(Arguments a, const FlattenOptions &options) {
     return operation(a[0], options);
 }
 
+// (tree), where nobody wants paths
+template <nb::object (*operation)(nb::handle, const FlattenOptions &)>
+nb::object on_nameless_tree(Arguments a, FlattenOptions options) {
+    options.asks_names = false;
+    return operation(a[0], options);
+}
+
 // (function, tree, rests)
 template <Extra extra>
-nb::object on_map(Arguments a, const FlattenOptions &options) {
+nb::object on_map(Arguments a, FlattenOptions options) {
+    options.asks_names = extra != Extra::kNone;
     return map(a[0], a[1], a[2], options, extra);
 }
 
@@ -99,13 +110,13 @@ nb::object on_all_paths(Arguments a) { return all_paths(spec_of(a[0]).structure(
 nb::object on_unflatten(Arguments a) { return unflatten(spec_of(a[0]).structure(), a[1]); }
 
 const Operation operations[] = {
-    operation_of<1, on_tree<flatten_tree>>("flatten"),
+    operation_of<1, on_nameless_tree<flatten_tree>>("flatten"),
     operation_of<2, flatten_at>("flatten_at"),
-    operation_of<1, on_tree<leaves_of>>("leaves"),
-    operation_of<1, on_tree<structure_of>>("structure"),
+    operation_of<1, on_nameless_tree<leaves_of>>("leaves"),
+    operation_of<1, on_nameless_tree<structure_of>>("structure"),
     operation_of<1, on_tree<flatten_with_paths>>("flatten_with_path"),
     operation_of<1, on_tree<flatten_with_accessors>>("flatten_with_accessor"),
-    operation_of<1, on_tree<copy>>("copy"),
+    operation_of<1, on_nameless_tree<copy>>("copy"),
     operation_of<1, on_tree<deref>>("deref"),
     operation_of<1, on_tree<reref>>("reref"),
     operation_of<1, on_tree<shared_objects_of>>("shared_objects"),
@@ -119,7 +130,7 @@ const Operation operations[] = {
     operation_of<4, on_for_each<Extra::kNone>>("for_each"),
     operation_of<4, on_for_each<Extra::kPath>>("for_each_with_path"),
     operation_of<4, on_for_each<Extra::kAccessor>>("for_each_with_accessor"),
-    operation_of<1, on_tree<make_iterator>>("iterate"),
+    operation_of<1, on_nameless_tree<make_iterator>>("iterate"),
     operation_of<1, on_question<is_leaf>>("is_leaf"),
     operation_of<1, on_question<are_leaves>>("are_leaves"),
     operation_of<1, on_tree<open_one_level>>("open_one_level"),

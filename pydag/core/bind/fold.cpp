@@ -9,7 +9,8 @@ namespace pydag {
 namespace {
 
 // (function, tree, down, init); down: None where there is no context.
-nb::object fold_tree(Arguments a, const FlattenOptions &options) {
+nb::object fold_tree(Arguments a, FlattenOptions options) {
+    options.asks_names = false;
     if (a[2] != Py_None) return fold_with_context(a[0], a[1], a[2], a[3], options);
     if (a[3] != Py_None)
         fail(PyExc_TypeError, "init is the context of the root: it needs down, which gives that of the others");
@@ -17,10 +18,16 @@ nb::object fold_tree(Arguments a, const FlattenOptions &options) {
 }
 
 // (function, tree)
-nb::object rewrite_tree(Arguments a, const FlattenOptions &options) { return rewrite(a[0], a[1], options); }
+nb::object rewrite_tree(Arguments a, FlattenOptions options) {
+    options.asks_names = false;
+    return rewrite(a[0], a[1], options);
+}
 
 // (tree)
-nb::object intern_tree(Arguments a, const FlattenOptions &options) { return intern(a[0], options); }
+nb::object intern_tree(Arguments a, FlattenOptions options) {
+    options.asks_names = false;
+    return intern(a[0], options);
+}
 
 const Operation operations[] = {
     operation_of<4, fold_tree>("fold"),

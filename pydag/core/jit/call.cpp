@@ -97,6 +97,7 @@ bool say_the_same(const Structure &structure, const OtherRefs &others) {
 
 FlattenOptions options_of(const CallPlans &plans) {
     FlattenOptions options = FlattenOptions::in(plans.namespace_, nullptr, plans.identity.ptr());
+    options.asks_names = false;
     options.roots = Roots(constants.argument_names);
     return options;
 }

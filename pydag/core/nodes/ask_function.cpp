@@ -48,10 +48,10 @@ Said ask_with_keys(PyObject *object, PyObject *box) {
 }
 
 // The names of an instance's children, as the library says them that registered its class; or None.
-nb::object names_of(PyObject *object, PyObject *registration, Py_ssize_t count) {
+nb::object names_of(PyObject *object, PyObject *registration, Py_ssize_t count, bool may_ask) {
     nb::object names = names_to_ask_for(registration);
     const bool are_known = names.is_valid() && (names.is_none() || PyTuple_CheckExact(names.ptr()));
-    if (names.is_valid() && !are_known) names = call(names, nb::handle(object), nb::int_(count));
+    if (names.is_valid() && !are_known && may_ask) names = call(names, nb::handle(object), nb::int_(count));
     const bool fit = names.is_valid() && PyTuple_CheckExact(names.ptr()) && PyTuple_GET_SIZE(names.ptr()) == count;
     return fit ? names : nb::none();
 }
@@ -61,7 +61,7 @@ nb::object names_of(PyObject *object, PyObject *registration, Py_ssize_t count) 
 Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &options) {
     const nb::object type = class_of(object);
     const Registration &known = RegistrationBox::of(registration);
-    if (options.wants_entries) {
+    if (options.wants_entries && options.asks_names) {
         Said said = ask_with_keys(object, registration);
         if (said.children.is_valid()) {
             detail::checked_count(object, PyTuple_GET_SIZE(said.children.ptr()));
@@ -92,7 +92,7 @@ Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &o
                  type.ptr(), count, PyTuple_GET_SIZE(said.entries.ptr()));
         if (!is_filled(said.entries)) fail_unfilled();
     } else if (options.wants_entries && count > 0) {
-        said.entries = names_of(object, registration, count);
+        said.entries = names_of(object, registration, count, options.asks_names);
     }
     detail::checked_count(object, count);
     if (!is_filled(said.children)) fail_unfilled();

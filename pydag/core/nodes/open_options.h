@@ -16,6 +16,7 @@ struct OpenOptions {
     // Whether dicts keep their insertion order here; -1 until `ask_insertion_order` has asked for a dict.
     int insertion_ordered = -1;
     bool wants_entries = true;       // false: a flatten function's names for the children are not looked at
+    bool asks_names = true;          // false: nor is a class asked for names in a call of their own
     bool owns_attributes = false;    // whether nothing but the instance that was read last holds its attributes
     bool leaves_are_values = false;  // of the instance of a class with functions that was read last
     // Owns what was borrowed, where that is needed.

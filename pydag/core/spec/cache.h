@@ -31,6 +31,7 @@ struct Setting {
     uint64_t space = 0;  // the id of the namespace
     bool none_is_leaf = false;
     bool is_ordered = false;  // whether the namespace itself keeps the insertion order of dicts
+    bool asks_names = true;   // whether classes were asked for the names of children
     bool operator==(const Setting &) const = default;
 };
 

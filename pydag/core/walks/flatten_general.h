@@ -28,7 +28,7 @@ public:
           leaves_(leaves),
           objects_(objects),
           answers_(answers),
-          open_options_{options.space.get(), {}, options.known_order()} {}
+          open_options_(options.to_open()) {}
 
     // Walks the whole tree; then the structure is finished.
     void run(PyObject *tree) {

@@ -50,8 +50,7 @@ public:
 
     bool run(PyObject *tree) {
         pause_.emplace();  // a collection could run finalizers
-        OpenOptions open_options{
-            flattens ? options_->space.get() : nullptr, {}, flattens ? options_->known_order() : -1};
+        OpenOptions open_options = flattens ? options_->to_open() : OpenOptions{nullptr};
         const Node *node = structure_.nodes, *const end = node + structure_.num_nodes;
         PyObject *const *refs = structure_.refs;
         // Room for more values than all mappings together have.

@@ -5,6 +5,7 @@
 
 #include "base/constants.h"
 #include "base/error.h"
+#include "nodes/open_options.h"
 #include "spec/cache.h"
 #include "structure/structure.h"
 #include "types/registry.h"
@@ -27,6 +28,7 @@ struct FlattenOptions {
     bool leaf_identity = true;         // identity="all"; false: "nodes"
     OpenedByPrefix *prefix = nullptr;  // the predicate isn't asked about what it opens
     nb::handle whole;                  // an object that is not opened, or null
+    bool asks_names = true;            // false: no class is asked for the names of its children: see open_options.h
     bool opens_callbacks = true;       // false: what a flatten function would have to open is a leaf
     NamespaceRef space;
     nb::object space_name;  // between `let_go_of_space` and `take_space`
@@ -60,9 +62,10 @@ struct FlattenOptions {
     }
 
     // What a structure depends on besides the tree.
-    Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered}; }
-    // For OpenOptions: 1 where it is known that dicts keep their insertion order, else -1.
-    int known_order() const { return space_is_ordered ? 1 : -1; }
+    Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered, asks_names}; }
+    OpenOptions to_open() const {
+        return {.space = space.get(), .insertion_ordered = space_is_ordered ? 1 : -1, .asks_names = asks_names};
+    }
     // Asks the predicate, which must exist, about an object. RuntimeError if that is no yes or no.
     bool ask_to_keep(nb::handle object) const;
 

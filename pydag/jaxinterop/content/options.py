@@ -25,11 +25,9 @@ class Options(NamedTuple):
         self, tree: Dag, roots: Roots = "tree", is_leaf: IsLeaf | None = None
     ) -> tuple[list[Leaf], PyDagSpec]:
         """The distinct leaves of a tree, and its structure."""
-        if is_leaf is not None:
-            return _core.flatten(
-                tree, is_leaf=is_leaf, namespace=self.namespace, identity=self.identity
-            )
-        return _core.flatten_at(tree, roots, namespace=self.namespace, identity=self.identity)
+        return _core.flatten_at(
+            tree, roots, is_leaf=is_leaf, namespace=self.namespace, identity=self.identity
+        )
 
     def selected(
         self, leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, is_result: bool

@@ -42,11 +42,13 @@ def from_checkpoint(like: Dag, restored: Any, strict: bool = True, *, namespace:
     (True, [2.0, 2.0])
     """
     opened = Opened(like, namespace)
-    leaves, spec = _core.flatten(opened.tree, namespace=namespace)
+    leaves, spec = _core.flatten_at(opened.tree, "tree", namespace=namespace)
     chosen = [True] * len(leaves)
     cure = "or cast and reshape what was restored"
     filler = Filler(Listing.of(spec), leaves, "the checkpoint", chosen, cure=cure)
-    found, found_spec = _core.flatten(Opened(restored, namespace).tree, namespace=namespace)
+    found, found_spec = _core.flatten_at(
+        Opened(restored, namespace).tree, "tree", namespace=namespace
+    )
     listing = Listing.of(found_spec)
     for leaf, position in zip(found, listing.leaves, strict=True):
         array = np.asarray(leaf) if type(leaf) in _NUMBERS else leaf

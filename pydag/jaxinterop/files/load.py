@@ -109,7 +109,7 @@ def load(
     """
     check_path(path, like, "load(path, like)")
     opened = Opened(like, namespace or "")
-    wanted, spec = _core.flatten(opened.tree, namespace=namespace or "")
+    wanted, spec = _core.flatten_at(opened.tree, "tree", namespace=namespace or "")
     outlines = list(map(outline, wanted))
     outlined = None if like is None else (outlines, spec)
     loaded = read(path, outlined, only, strict, namespace, classes, functions)

@@ -52,8 +52,12 @@ class Opened:
     """
 
     def __init__(self, tree: AnyDag, namespace: str, identity: Identity = "all") -> None:
-        self._leaves, self._spec = _core.flatten(
-            tree, is_leaf=lambda x: type(x) in _HOLDERS, namespace=namespace, identity=identity
+        self._leaves, self._spec = _core.flatten_at(
+            tree,
+            "tree",
+            is_leaf=lambda x: type(x) in _HOLDERS,
+            namespace=namespace,
+            identity=identity,
         )
         self._inner = {
             i: Opened(_HOLDERS[type(leaf)].open(leaf), namespace, identity)

@@ -77,7 +77,7 @@ def save(
     """
     check_path(path, tree, "save(path, tree)")
     opened = Opened(tree, namespace, identity)
-    leaves, spec = _core.flatten(opened.tree, namespace=namespace, identity=identity)
+    leaves, spec = _core.flatten_at(opened.tree, "tree", namespace=namespace, identity=identity)
     _check_concrete(leaves, spec)
     if _spans_processes(leaves, spec) and jax.process_index() != 0:
         return

@@ -46,8 +46,9 @@ def treatments(
         ValueError: The prefix doesn't fit the tree.
         SharingError: One object would get two treatments.
     """
-    answers, given = _core.flatten(
+    answers, given = _core.flatten_at(
         prefix,
+        "tree",
         is_leaf=question.is_answer,
         none_is_leaf=True,
         namespace=options.namespace,
@@ -58,8 +59,8 @@ def treatments(
     if given.is_leaf():
         return [answers[0]] * (spec.num_leaves - len(content.positions))
     # None is a place of its own, so that a prefix may have None there.
-    leaves, full = _core.flatten(
-        tree, none_is_leaf=True, namespace=options.namespace, identity=options.identity
+    leaves, full = _core.flatten_at(
+        tree, "tree", none_is_leaf=True, namespace=options.namespace, identity=options.identity
     )
     try:
         found, conflicts = _core.broadcast_leaves(given, answers, full)
