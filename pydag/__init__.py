@@ -85,9 +85,6 @@ from .ops.map import dag_map_with_accessor as dag_map_with_accessor
 from .ops.map import dag_map_with_accessor_ as dag_map_with_accessor_
 from .ops.map import dag_map_with_path as dag_map_with_path
 from .ops.map import dag_map_with_path_ as dag_map_with_path_
-from .ops.one_level import all_leaves as all_leaves
-from .ops.one_level import dag_flatten_one_level as dag_flatten_one_level
-from .ops.one_level import dag_is_leaf as dag_is_leaf
 from .ops.reduce import dag_all as dag_all
 from .ops.reduce import dag_any as dag_any
 from .ops.reduce import dag_max as dag_max
@@ -95,6 +92,9 @@ from .ops.reduce import dag_min as dag_min
 from .ops.reduce import dag_reduce as dag_reduce
 from .ops.reduce import dag_sum as dag_sum
 from .ops.select import dag_mask as dag_mask
+from .optree_api.one_level import all_leaves as all_leaves
+from .optree_api.one_level import dag_flatten_one_level as dag_flatten_one_level
+from .optree_api.one_level import dag_is_leaf as dag_is_leaf
 from .registry import lookup as lookup
 from .registry.entries import RegistryEntry as RegistryEntry
 from .registry.fields import register_fields as register_fields
@@ -125,45 +125,49 @@ if TYPE_CHECKING:
     from . import files as files
     from . import functools as functools
     from . import integrations as integrations
-    from .ops.broadcast import broadcast_common as broadcast_common
-    from .ops.broadcast import broadcast_prefix as broadcast_prefix
-    from .ops.broadcast import dag_broadcast_common as dag_broadcast_common
-    from .ops.broadcast import dag_broadcast_map as dag_broadcast_map
-    from .ops.broadcast import dag_broadcast_map_with_accessor as dag_broadcast_map_with_accessor
-    from .ops.broadcast import dag_broadcast_map_with_path as dag_broadcast_map_with_path
-    from .ops.broadcast import dag_broadcast_prefix as dag_broadcast_prefix
     from .ops.partition import dag_partition as dag_partition
     from .ops.partition import dag_replace_nones as dag_replace_nones
-    from .ops.prefix_errors import prefix_errors as prefix_errors
-    from .ops.transpose import dag_transpose as dag_transpose
-    from .ops.transpose import dag_transpose_map as dag_transpose_map
-    from .ops.transpose import dag_transpose_map_with_accessor as dag_transpose_map_with_accessor
-    from .ops.transpose import dag_transpose_map_with_path as dag_transpose_map_with_path
-    from .structure.made_specs import dagspec_defaultdict as dagspec_defaultdict
-    from .structure.made_specs import dagspec_deque as dagspec_deque
-    from .structure.made_specs import dagspec_dict as dagspec_dict
-    from .structure.made_specs import dagspec_from_collection as dagspec_from_collection
-    from .structure.made_specs import dagspec_frozendict as dagspec_frozendict
-    from .structure.made_specs import dagspec_leaf as dagspec_leaf
-    from .structure.made_specs import dagspec_list as dagspec_list
-    from .structure.made_specs import dagspec_namedtuple as dagspec_namedtuple
-    from .structure.made_specs import dagspec_none as dagspec_none
-    from .structure.made_specs import dagspec_ordereddict as dagspec_ordereddict
-    from .structure.made_specs import dagspec_structseq as dagspec_structseq
-    from .structure.made_specs import dagspec_tuple as dagspec_tuple
-    from .structure.specs import dagspec_accessors as dagspec_accessors
-    from .structure.specs import dagspec_child as dagspec_child
-    from .structure.specs import dagspec_children as dagspec_children
-    from .structure.specs import dagspec_entries as dagspec_entries
-    from .structure.specs import dagspec_entry as dagspec_entry
-    from .structure.specs import dagspec_is_leaf as dagspec_is_leaf
-    from .structure.specs import dagspec_is_one_level as dagspec_is_one_level
-    from .structure.specs import dagspec_is_prefix as dagspec_is_prefix
-    from .structure.specs import dagspec_is_strict_leaf as dagspec_is_strict_leaf
-    from .structure.specs import dagspec_is_suffix as dagspec_is_suffix
-    from .structure.specs import dagspec_one_level as dagspec_one_level
-    from .structure.specs import dagspec_paths as dagspec_paths
-    from .structure.specs import dagspec_transform as dagspec_transform
+    from .optree_api.broadcast import broadcast_common as broadcast_common
+    from .optree_api.broadcast import broadcast_prefix as broadcast_prefix
+    from .optree_api.broadcast import dag_broadcast_common as dag_broadcast_common
+    from .optree_api.broadcast import dag_broadcast_map as dag_broadcast_map
+    from .optree_api.broadcast import (
+        dag_broadcast_map_with_accessor as dag_broadcast_map_with_accessor,
+    )
+    from .optree_api.broadcast import dag_broadcast_map_with_path as dag_broadcast_map_with_path
+    from .optree_api.broadcast import dag_broadcast_prefix as dag_broadcast_prefix
+    from .optree_api.made_specs import dagspec_defaultdict as dagspec_defaultdict
+    from .optree_api.made_specs import dagspec_deque as dagspec_deque
+    from .optree_api.made_specs import dagspec_dict as dagspec_dict
+    from .optree_api.made_specs import dagspec_from_collection as dagspec_from_collection
+    from .optree_api.made_specs import dagspec_frozendict as dagspec_frozendict
+    from .optree_api.made_specs import dagspec_leaf as dagspec_leaf
+    from .optree_api.made_specs import dagspec_list as dagspec_list
+    from .optree_api.made_specs import dagspec_namedtuple as dagspec_namedtuple
+    from .optree_api.made_specs import dagspec_none as dagspec_none
+    from .optree_api.made_specs import dagspec_ordereddict as dagspec_ordereddict
+    from .optree_api.made_specs import dagspec_structseq as dagspec_structseq
+    from .optree_api.made_specs import dagspec_tuple as dagspec_tuple
+    from .optree_api.prefix_errors import prefix_errors as prefix_errors
+    from .optree_api.specs import dagspec_accessors as dagspec_accessors
+    from .optree_api.specs import dagspec_child as dagspec_child
+    from .optree_api.specs import dagspec_children as dagspec_children
+    from .optree_api.specs import dagspec_entries as dagspec_entries
+    from .optree_api.specs import dagspec_entry as dagspec_entry
+    from .optree_api.specs import dagspec_is_leaf as dagspec_is_leaf
+    from .optree_api.specs import dagspec_is_one_level as dagspec_is_one_level
+    from .optree_api.specs import dagspec_is_prefix as dagspec_is_prefix
+    from .optree_api.specs import dagspec_is_strict_leaf as dagspec_is_strict_leaf
+    from .optree_api.specs import dagspec_is_suffix as dagspec_is_suffix
+    from .optree_api.specs import dagspec_one_level as dagspec_one_level
+    from .optree_api.specs import dagspec_paths as dagspec_paths
+    from .optree_api.specs import dagspec_transform as dagspec_transform
+    from .optree_api.transpose import dag_transpose as dag_transpose
+    from .optree_api.transpose import dag_transpose_map as dag_transpose_map
+    from .optree_api.transpose import (
+        dag_transpose_map_with_accessor as dag_transpose_map_with_accessor,
+    )
+    from .optree_api.transpose import dag_transpose_map_with_path as dag_transpose_map_with_path
     from .views.explain import explain as explain
     from .views.view import View as View
     from .views.view import view as view
@@ -172,22 +176,22 @@ else:  # to a type checker it would mean that the package has every name
     from .public.renamed import missing as _missing
 
     _names_of = {
-        "ops.broadcast": (
+        "optree_api.broadcast": (
             "broadcast_common broadcast_prefix dag_broadcast_common dag_broadcast_map "
             "dag_broadcast_map_with_accessor dag_broadcast_map_with_path dag_broadcast_prefix"
         ),
         "ops.partition": "dag_partition dag_replace_nones",
-        "ops.prefix_errors": "prefix_errors",
-        "ops.transpose": (
+        "optree_api.prefix_errors": "prefix_errors",
+        "optree_api.transpose": (
             "dag_transpose dag_transpose_map dag_transpose_map_with_accessor "
             "dag_transpose_map_with_path"
         ),
-        "structure.made_specs": (
+        "optree_api.made_specs": (
             "dagspec_defaultdict dagspec_deque dagspec_dict dagspec_from_collection "
             "dagspec_frozendict dagspec_leaf dagspec_list dagspec_namedtuple dagspec_none "
             "dagspec_ordereddict dagspec_structseq dagspec_tuple"
         ),
-        "structure.specs": (
+        "optree_api.specs": (
             "dagspec_accessors dagspec_child dagspec_children dagspec_entries dagspec_entry "
             "dagspec_is_leaf dagspec_is_one_level dagspec_is_prefix dagspec_is_strict_leaf "
             "dagspec_is_suffix dagspec_one_level dagspec_paths dagspec_transform"

@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Shows a file, or checks it; returns the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given[:1] == ["check"]:
-        from .files.doctor.command import main as check
+        from .doctor.command import main as check
 
         return check(given[1:])
     return _show(given[1:] if given[:1] == ["show"] else given)

@@ -12,11 +12,6 @@ from optree import PyTreeKind as PyTreeKind
 from optree import dict_insertion_ordered as dict_insertion_ordered
 
 from ._core import PyDagSpec as PyDagSpec
-from .ops.broadcast import dag_broadcast_common as broadcast_common
-from .ops.broadcast import dag_broadcast_map as broadcast_map
-from .ops.broadcast import dag_broadcast_map_with_accessor as broadcast_map_with_accessor
-from .ops.broadcast import dag_broadcast_map_with_path as broadcast_map_with_path
-from .ops.broadcast import dag_broadcast_prefix as broadcast_prefix
 from .ops.copy import dag_copy as copy
 from .ops.flatten import dag_accessors as accessors
 from .ops.flatten import dag_flatten as flatten
@@ -36,8 +31,6 @@ from .ops.map import dag_map_with_accessor as map_with_accessor
 from .ops.map import dag_map_with_accessor_ as map_with_accessor_
 from .ops.map import dag_map_with_path as map_with_path
 from .ops.map import dag_map_with_path_ as map_with_path_
-from .ops.one_level import dag_flatten_one_level as flatten_one_level
-from .ops.one_level import dag_is_leaf as is_leaf
 from .ops.partition import dag_partition as partition
 from .ops.partition import dag_replace_nones as replace_nones
 from .ops.reduce import dag_all as all
@@ -47,12 +40,19 @@ from .ops.reduce import dag_min as min
 from .ops.reduce import dag_reduce as reduce
 from .ops.reduce import dag_sum as sum
 from .ops.select import dag_mask as mask
-from .ops.transpose import dag_transpose as transpose
-from .ops.transpose import dag_transpose_map as transpose_map
-from .ops.transpose import dag_transpose_map_with_accessor as transpose_map_with_accessor
-from .ops.transpose import dag_transpose_map_with_path as transpose_map_with_path
-from .public.reexport import ReexportedModule as ReexportedModule
-from .public.reexport import reexport as reexport
+from .optree_api.broadcast import dag_broadcast_common as broadcast_common
+from .optree_api.broadcast import dag_broadcast_map as broadcast_map
+from .optree_api.broadcast import dag_broadcast_map_with_accessor as broadcast_map_with_accessor
+from .optree_api.broadcast import dag_broadcast_map_with_path as broadcast_map_with_path
+from .optree_api.broadcast import dag_broadcast_prefix as broadcast_prefix
+from .optree_api.one_level import dag_flatten_one_level as flatten_one_level
+from .optree_api.one_level import dag_is_leaf as is_leaf
+from .optree_api.reexport import ReexportedModule as ReexportedModule
+from .optree_api.reexport import reexport as reexport
+from .optree_api.transpose import dag_transpose as transpose
+from .optree_api.transpose import dag_transpose_map as transpose_map
+from .optree_api.transpose import dag_transpose_map_with_accessor as transpose_map_with_accessor
+from .optree_api.transpose import dag_transpose_map_with_path as transpose_map_with_path
 from .registry.functions import register_pydag_node as register_node
 from .registry.functions import register_pydag_node_class as register_node_class
 from .registry.functions import unregister_pydag_node as unregister_node

@@ -6,18 +6,18 @@
 PyDagSpec({'a': *, 'b': []})
 """
 
-from .structure.made_specs import dagspec_defaultdict as defaultdict
-from .structure.made_specs import dagspec_deque as deque
-from .structure.made_specs import dagspec_dict as dict
-from .structure.made_specs import dagspec_from_collection as from_collection
-from .structure.made_specs import dagspec_frozendict as frozendict
-from .structure.made_specs import dagspec_leaf as leaf
-from .structure.made_specs import dagspec_list as list
-from .structure.made_specs import dagspec_namedtuple as namedtuple
-from .structure.made_specs import dagspec_none as none
-from .structure.made_specs import dagspec_ordereddict as ordereddict
-from .structure.made_specs import dagspec_structseq as structseq
-from .structure.made_specs import dagspec_tuple as tuple
+from .optree_api.made_specs import dagspec_defaultdict as defaultdict
+from .optree_api.made_specs import dagspec_deque as deque
+from .optree_api.made_specs import dagspec_dict as dict
+from .optree_api.made_specs import dagspec_from_collection as from_collection
+from .optree_api.made_specs import dagspec_frozendict as frozendict
+from .optree_api.made_specs import dagspec_leaf as leaf
+from .optree_api.made_specs import dagspec_list as list
+from .optree_api.made_specs import dagspec_namedtuple as namedtuple
+from .optree_api.made_specs import dagspec_none as none
+from .optree_api.made_specs import dagspec_ordereddict as ordereddict
+from .optree_api.made_specs import dagspec_structseq as structseq
+from .optree_api.made_specs import dagspec_tuple as tuple
 
 __all__ = [
     "defaultdict",

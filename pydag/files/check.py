@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .doctor.report import Report
+    from pydag.doctor.report import Report
 
 
 def check(path: str | os.PathLike[str], against: str | os.PathLike[str] | None = None) -> "Report":
@@ -42,6 +42,6 @@ def check(path: str | os.PathLike[str], against: str | os.PathLike[str] | None =
     waste: embed equals copy and is stored again: 4.8 kB
     tie: head is embed, by alias metadata
     """
-    from .doctor.check import check_path
+    from pydag.doctor.check import check_path
 
     return check_path(path, against)

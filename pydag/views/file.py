@@ -4,10 +4,10 @@
 import os
 
 import pydag._core as _core
+from pydag.doctor.model import Model as Found
+from pydag.doctor.opening import open_model
 from pydag.files.arrays import NUMPY_NAMES
 from pydag.files.directory import opened, read_again
-from pydag.files.doctor.model import Model as Found
-from pydag.files.doctor.opening import open_model
 from pydag.files.header import Entry
 from pydag.files.source import Source
 from pydag.structure.listing import Listing

@@ -28,8 +28,8 @@ from model_files import (
 )
 from safetensors.numpy import save_file
 
+from pydag.doctor.repair import write_once
 from pydag.files import check, save
-from pydag.files.doctor.repair import write_once
 
 
 @pytest.fixture

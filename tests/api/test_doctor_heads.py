@@ -12,8 +12,8 @@ pytest.importorskip("safetensors")
 from model_files import EMBED, HEAD, LM, found, numbers, write_file
 from safetensors.numpy import load_file
 
+from pydag.doctor.repair import write_once
 from pydag.files import check
-from pydag.files.doctor.repair import write_once
 
 
 @pytest.fixture

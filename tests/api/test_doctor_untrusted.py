@@ -19,8 +19,8 @@ from model_files import INDEX, write_shards
 from safetensors.numpy import save_file
 
 from pydag.__main__ import main
+from pydag.doctor.raw import RawFile
 from pydag.files import check
-from pydag.files.doctor.raw import RawFile
 
 E = np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)
 KNOWN = "Known are safetensors files, torch's zip files (.pt, .pth, .bin), GGUF files"

@@ -26,8 +26,8 @@ from safetensors.numpy import load_file, save_file
 
 import pydag
 from pydag.__main__ import main
+from pydag.doctor.raw_writer import write_raw
 from pydag.files import check
-from pydag.files.doctor.raw_writer import write_raw
 
 
 @pytest.fixture
@@ -293,7 +293,7 @@ def test_write_beside_another_program(
         theirs.write_text("theirs")
         write_raw(*arguments)
 
-    monkeypatch.setattr("pydag.files.doctor.repair.write_raw", meanwhile)
+    monkeypatch.setattr("pydag.doctor.repair.write_raw", meanwhile)
     path = source if is_folder else tmp_path / "m.safetensors"
     code, _, err = run(capsys, "check", path, "--write", out)
     assert (code, err) == (2, f"pydag: {str(theirs)!r}: File exists\n")
@@ -331,7 +331,7 @@ def test_a_full_disk(tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch) ->
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "x")
 
-    monkeypatch.setattr("pydag.files.doctor.repair.write_raw", full)
+    monkeypatch.setattr("pydag.doctor.repair.write_raw", full)
     assert main(["check", str(source), "--write", str(out)]) == 2
     assert main(["check", str(tmp_path / "m.safetensors"), "--write", str(out)]) == 2
     assert sorted(tmp_path.rglob("*")) == before

@@ -69,7 +69,7 @@ def test_a_checkpoint(tmp_path: Path) -> None:
 
 
 def _names(path: Path) -> list[str]:
-    from pydag.files.doctor.opening import open_model
+    from pydag.doctor.opening import open_model
 
     model = open_model(str(path))
     model.close()

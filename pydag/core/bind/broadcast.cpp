@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/broadcast.h"
+#include "optree_api/broadcast.h"
 #include "base/error.h"
 #include "base/tuples.h"
 #include "bind/arguments.h"

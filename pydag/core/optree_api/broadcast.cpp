@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/broadcast.h"
+#include "optree_api/broadcast.h"
 
 #include "base/pair_set.h"
 #include "structure/descent.h"

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-
-from .text import short_repr
+from pydag.structure.text import short_repr
 
 SpecItems: TypeAlias = Mapping[Any, PyDagSpec] | Iterable[tuple[Any, PyDagSpec]]
 """What a mapping of specs is made of."""
