@@ -248,7 +248,7 @@ def test_a_file_gives_a_class_what_it_may_hold(cls: Any, options: Any, tmp_path:
 
 @every_class
 def test_where_a_class_refuses_none(cls: Any) -> None:
-    """A gradient goes past a constructor where the fields are known; else an error names the cure."""
+    """A gradient goes past a constructor where the fields are known; else an error says why."""
     model = {"whole": cls(jnp.ones(2), jnp.ones(2)), "part": cls(jnp.ones(2), jnp.arange(2))}
     differentiate = pj.grad(lambda m: (m["whole"].a * m["whole"].b * m["part"].a).sum())
     ALLOWED_NOW.remove(type(None))

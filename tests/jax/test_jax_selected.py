@@ -122,7 +122,7 @@ def test_a_gradient_has_none_for_what_is_static() -> None:
 
 def test_one_argument_of_several_is_enough() -> None:
     """Whichever arguments a derivative is by."""
-    f = lambda layer, other: jnp.sum(layer.w) * layer.width * other["x"]  # noqa: E731
+    f = lambda layer, other: jnp.sum(layer.w) * layer.width * other["x"]  # noqa: E731 (three calls)
     for argnums in (0, 1, (0, 1)):
         for static in ("width", int):
             jaxinterop.grad(f, argnums, static=static)(Layer(), {"x": 1.0})
