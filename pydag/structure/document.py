@@ -80,11 +80,11 @@ def _field(document: dict[str, Any], name: str, cls: type) -> Any:
     return document[name]
 
 
-def check_version(found: Any, field: str = "pydag") -> None:
+def check_version(found: Any) -> None:
     """Refuses what another version has written."""
     if type(found) is not int or found != VERSION:
         raise MalformedError(
-            field, f"expected version {VERSION}, got {str(found)[:40]}: another pydag wrote it"
+            "pydag", f"expected version {VERSION}, got {str(found)[:40]}: another pydag wrote it"
         )
 
 

@@ -22,7 +22,6 @@ class Call:
 
     Args:
         args, kwargs: The arguments.
-        by_tuples: Whether an array to which tuples alone lead is a variable of its own.
 
     Attributes:
         content: The arguments without their traced leaves.
@@ -30,11 +29,9 @@ class Call:
         arrays: The same without refs: what JAX is given.
     """
 
-    def __init__(
-        self, args: Any, kwargs: Any, options: Options, *, by_tuples: bool = False
-    ) -> None:
+    def __init__(self, args: Any, kwargs: Any, options: Options) -> None:
         self.options, self.tree = options, (tuple(args), kwargs)
-        self.leaves, self.content = take_apart(self.tree, options, CALL, by_tuples=by_tuples)
+        self.leaves, self.content = take_apart(self.tree, options, CALL)
         self._are_refs = list(map(jax_private.is_ref, self.leaves))
         self.arrays = self.without_refs(self.leaves)
 

@@ -25,16 +25,13 @@ class Carried:
 
     Args:
         leaves: The traced leaves of the tree.
-        root: What errors call it.
 
     Attributes:
         refs: The refs in it, by their positions among the traced leaves.
     """
 
-    def __init__(
-        self, content: Content, leaves: Sequence[Leaf], options: Options, root: str
-    ) -> None:
-        self.options, self._root, self.content = options, root, content
+    def __init__(self, content: Content, leaves: Sequence[Leaf], options: Options) -> None:
+        self.options, self.content = options, content
         self.refs = {i: x for i, x in enumerate(leaves) if jax_private.is_ref(x)}
         self._count = len(leaves)
 
@@ -43,7 +40,7 @@ class Carried:
         """A tree, and its arrays. An array to which tuples alone lead is one of its own."""
         leaves, content = take_apart(tree, options, root, by_tuples=True)
         arrays = [leaf for leaf in leaves if not jax_private.is_ref(leaf)]
-        return cls(content, leaves, options, root), arrays
+        return cls(content, leaves, options), arrays
 
     def pack(self, arrays: Iterable[Leaf]) -> Packed:
         """The arrays as JAX carries them: under their paths."""
