@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a function changes in an argument that `update_argnums` names comes out."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -206,18 +205,6 @@ def test_an_array_that_another_argument_holds() -> None:
     tree = {"w": w}
     pj.jit(lambda a, x: f(a, x), update_argnums=0)(tree, w)  # an argument itself is no holder
     assert tree["w"].tolist() == [2.0, 2.0, 2.0]
-
-
-def test_donation() -> None:
-    """The old arrays may be donated; what didn't change is still there."""
-    model = Net()
-    f = pj.jit(call, update_argnums=0, donate_argnums=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that some could not be used
-        for steps in (1, 2):
-            f(model, X)
-            check(model, steps)
-    assert model.w.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_meta_fields_and_dags() -> None:

@@ -2,7 +2,7 @@
 """Runs the user's function on a tree of its own."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import jax
@@ -57,6 +57,7 @@ def run(
     source: Source,
     *,
     updated: Chosen | None = None,
+    donated: Collection[int] = (),
     is_staged: bool = True,
 ) -> tuple[Dag, Update]:
     """The result of a function, and what it writes into arguments that are updated.
@@ -64,10 +65,11 @@ def run(
     Args:
         tree: The arguments, made for this call.
         updated: Which arguments are updated; None for a wrapper that has no such option.
+        donated: The positions of the leaves that are.
         is_staged: Whether the function is traced to be run later.
     """
     given = Given.of(tree, options, CALL)
-    own = UpdatedArguments(given, updated, is_staged) if updated else None
+    own = UpdatedArguments(given, updated, donated, is_staged) if updated else None
     if updated:
         warn_of_unchangeable(given, updated.spots(*tree), source)
     args = tuple(map(unwrapped, tree[0]))

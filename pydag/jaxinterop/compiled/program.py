@@ -52,14 +52,17 @@ class Recipe:
         self.get, self.source, self.options, self.outputs = get, source, options, outputs
         self.updated, self.jax_options, self.unties = updated, jax_options, _core.flag()
 
-    def flat(self, content: Content) -> Callable[..., Any]:
+    def flat(self, content: Content, donated: _Positions) -> Callable[..., Any]:
         """The function of leaves that JAX traces."""
         positions = content.traced_positions()
+        gone = frozenset(positions[i] for i in donated)
 
         def flat(*leaves: Leaf) -> Any:
             before = num_unties()
             tree: Any = content.build(leaves)
-            result, update = run(self.get(), tree, self.options, self.source, updated=self.updated)
+            result, update = run(
+                self.get(), tree, self.options, self.source, updated=self.updated, donated=gone
+            )
             if num_unties() != before:
                 self.unties.set()
             pairs = zip(positions, leaves, strict=True)
@@ -90,7 +93,7 @@ class Program:
     ) -> None:
         self.content, self.refs, self.written = content, refs, _Positions()
         self._recipe, self._donated, self._shardings = recipe, donated, shardings
-        self._flat = recipe.flat(content)
+        self._flat = recipe.flat(content, donated)
         self._closes_over_refs = False
         may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
         self._copy: Callable[[Leaf], Leaf] | None = _copy if donated and may_repeat else None

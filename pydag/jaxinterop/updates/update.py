@@ -77,12 +77,15 @@ class UpdatedArguments:
     Args:
         given: The call.
         chosen: Which of the arguments are updated.
+        donated: The positions of the leaves that are: the caller's objects get them back.
         is_staged: Whether the function is traced to be run later.
     """
 
-    def __init__(self, given: Given, chosen: Chosen, is_staged: bool) -> None:
+    def __init__(
+        self, given: Given, chosen: Chosen, donated: Collection[int], is_staged: bool
+    ) -> None:
         args, kwargs = given.tree
-        self._given, self._is_staged = given, is_staged
+        self._given, self._donated, self._is_staged = given, donated, is_staged
         spots = sorted(chosen.spots(args, kwargs), key=str)
         options = given.options
         # An argument that is an array itself holds nothing: it can't be written, nor be tied.
@@ -115,6 +118,8 @@ class UpdatedArguments:
                 written[number] = leaf
         if written:
             self._check_ties(written)
+        kept = {i: given.leaves[i] for i in self._numbers if i in self._donated}
+        written = {**kept, **written}
         returned = _returned(given, self.spots, result)
         if not written and returned is None:
             return Update()
@@ -127,8 +132,8 @@ class UpdatedArguments:
         )
         olds = {id(leaf) for leaf in given.leaves}
         copied = (
-            jnp.copy(x) if id(x) in olds and not jax_private.is_ref(x) else x
-            for x in written.values()
+            jnp.copy(x) if id(x) in olds and i not in kept and not jax_private.is_ref(x) else x
+            for i, x in written.items()
         )
         return Update(plan, tuple(copied))
 
