@@ -126,7 +126,7 @@ def test_gradients_are_added_where_they_are_made() -> None:
     @pj.jit
     def accumulate(both: Any, parts: Any) -> None:
         def add(_: Any, part: Any) -> Any:
-            _, pullback = jax.vjp(lambda dag: loss(dag.tree, part), pj.Dag(model))
+            pullback: Any = jax.vjp(lambda dag: loss(dag.tree, part), pj.Dag(model))[1]
             pullback.with_refs(pj.Dag(both))(1.0)
             return None, None
 
