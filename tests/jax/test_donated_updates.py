@@ -40,6 +40,19 @@ def test_what_is_not_written_stays_alive() -> None:
     assert after == buffers
 
 
+def test_numbers_are_not_donated() -> None:
+    """A number of a dict that isn't written stays what it is."""
+
+    def run(tree: Any) -> None:
+        tree["w"] = tree["w"] * tree["rate"]
+
+    tree = {"w": jnp.ones(2), "rate": 0.5, "epoch": 3}
+    for _ in range(2):
+        pj.jit(run, update_argnums=0, donate_argnums=0)(tree)
+    assert (tree["w"].tolist(), tree["rate"], tree["epoch"]) == ([0.25, 0.25], 0.5, 3)
+    assert (type(tree["rate"]), type(tree["epoch"])) == (float, int)
+
+
 def test_other_arguments_are_donated_as_ever() -> None:
     """An argument that isn't updated is donated whole; one array in both is the updated one's."""
     net, rest = Net(new_table()), {"a": jnp.ones(3), "b": jnp.ones(3)}

@@ -10,6 +10,7 @@ import jax
 import pydag._core as _core
 from pydag.jaxinterop.calls.run import StaticArgument
 from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
@@ -178,7 +179,9 @@ class CompiledFunction:
         found = treatments(_DONATION, prefix, call, content, self.options)
         pairs = zip(found, leaves, strict=True)
         return tuple(
-            i for i, (how, x) in enumerate(pairs) if how == "donated" and not jax_private.is_ref(x)
+            i
+            for i, (how, x) in enumerate(pairs)
+            if how == "donated" and not (jax_private.is_ref(x) or is_number(x))
         )
 
     def _shardings(self, call: tuple[Args, Kwargs], content: Content) -> tuple[Any, ...]:
