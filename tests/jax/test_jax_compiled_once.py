@@ -117,17 +117,3 @@ def test_a_function_is_traced_once(name: str) -> None:
     assert len(traces) == first
     call(untied())
     assert len(traces) == 2 * first
-
-
-def test_static_arguments_are_compared_by_type_and_value() -> None:
-    """`1`, `True` and `1.0` are three; NaN is one."""
-    seen: list[Any] = []
-
-    def f(n: Any, x: Any) -> Any:
-        seen.append(n)
-        return x * 2
-
-    nan = float("nan")
-    for n in (1, True, 1.0, nan, 1, True, 1.0, float("nan"), (1,), (True,), (1,)):
-        jaxinterop.checkpoint(f, static_argnums=0)(n, 2.0)
-    assert [repr(n) for n in seen] == ["1", "True", "1.0", "nan", "(1,)", "(True,)"]

@@ -160,28 +160,6 @@ def test_two_halves_of_one_cotangent() -> None:
     assert any("the cotangent of argument 0 of f" in n for n in caught.value.__notes__)
 
 
-def test_the_cotangent_of_a_shared_result() -> None:
-    """There is one for each place, and their sum is what all uses contribute."""
-
-    @jaxinterop.custom_vjp
-    def f(x: Any) -> Any:
-        out = 2 * x
-        return {"a": out, "b": [out]}
-
-    def backward(_: Any, cotangent: Any) -> Any:
-        assert cotangent["a"] is not cotangent["b"][0]
-        return (2 * (cotangent["a"] + cotangent["b"][0]),)
-
-    f.defvjp(lambda x: (f(x), None), backward)
-
-    def loss(x: Any) -> Any:
-        out = f(x)
-        return 3 * out["a"] + 5 * out["b"][0]
-
-    assert float(jaxinterop.grad(loss)(1.0)) == 16.0
-    assert float(jaxinterop.jit(jaxinterop.grad(jaxinterop.jit(loss)))(1.0)) == 16.0
-
-
 def test_arguments_that_are_not_differentiated() -> None:
     """By number and by name; they reach the rules as they are, and may be anything."""
 

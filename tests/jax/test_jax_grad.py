@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import jax
@@ -33,20 +32,6 @@ def test_value_and_gradient() -> None:
     """The value comes first."""
     value, gradient = jaxinterop.value_and_grad(product)(tied())
     assert (value, gradient["a"]) == (9.0, 6.0)
-
-
-def test_the_signature_is_that_of_jax() -> None:
-    """All of JAX's parameters, in order and with their defaults; what is added has a keyword."""
-    for ours, theirs in (
-        (jaxinterop.grad, jax.grad),
-        (jaxinterop.value_and_grad, jax.value_and_grad),
-    ):
-        mine, given = inspect.signature(ours).parameters, inspect.signature(theirs).parameters
-        assert list(mine)[: len(given)] == list(given)
-        assert all(mine[name].default == given[name].default for name in given)
-        assert all(
-            mine[name].kind is inspect.Parameter.KEYWORD_ONLY for name in list(mine)[len(given) :]
-        )
 
 
 def test_the_order_of_argnums() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from small_models import tied_under
 
@@ -79,18 +78,6 @@ def test_what_is_two_stays_two() -> None:
     assert out["encoder"] is not out["decoder"]
 
 
-def test_between_arguments() -> None:
-    """One identity table spans all arguments, positional and keyword."""
-
-    @jaxinterop.jit
-    def f(a: Any, *more: Any, b: Any, c: Any) -> Any:
-        assert a["w"] is more[0] is b[0] is c
-        return a["w"] + more[0] + b[0] + c
-
-    w = jnp.float32(1.0)
-    assert f({"w": w}, w, b=[w], c=w) == 4.0
-
-
 def test_shared_containers() -> None:
     """Containers have identity, too: a list at two places is one list in the result."""
 
@@ -124,22 +111,6 @@ def test_no_arguments() -> None:
     assert jaxinterop.jit(lambda: None)() is None
 
 
-def test_kinds_of_leaves() -> None:
-    """Arrays, NumPy's arrays and scalars, Python's numbers and random keys are traced."""
-
-    @jaxinterop.jit
-    def f(leaves: Any) -> Any:
-        assert all(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-        return leaves
-
-    given = [jnp.ones(2), np.ones(2, np.float32), np.float32(1), np.bool_(True), 1, True, 1.0, 1j]
-    out = f([*given, jax.random.key(0)])
-    assert [x.dtype.name for x in out[:-1]] == [
-        *("float32", "float32", "float32", "bool", "int32", "bool", "float32", "complex64"),
-    ]
-    assert jax.random.key_data(out[-1]).tolist() == [0, 0]
-
-
 def test_sixty_levels_of_sharing() -> None:
     """`t = [t, t]`, sixty times, is one array on both sides of the boundary."""
     tree: Any = [jnp.float32(1.0)]
@@ -168,18 +139,6 @@ def test_other_structure_shape_or_type_is_another_trace() -> None:
     for tree in ([jnp.ones(2)], (jnp.ones(2),), [jnp.ones(3)], [jnp.ones(2, int)], [1.0], [1.0]):
         f(tree)
     assert counted.traces == 5
-
-
-def test_wrapping_again_compiles_nothing() -> None:
-    """The same function with the same options is compiled once, however often it is wrapped."""
-    counted = Counted(doubled)
-    for _ in range(3):
-        jaxinterop.jit(counted.function)(tied())
-        gc.collect()
-    assert counted.traces == 1
-    for _ in range(2):
-        jaxinterop.jit(counted.function, donate_argnums=[0])(tied())
-    assert counted.traces == 2
 
 
 def test_wrapping_a_bound_method_again() -> None:
@@ -214,19 +173,6 @@ def test_a_function_that_cannot_be_hashed() -> None:
     assert jaxinterop.jit(Callable())(1.0) == 2.0
 
 
-def test_clear_cache() -> None:
-    """After `clear_cache` the function is traced again."""
-    counted = Counted(doubled)
-    f = jaxinterop.jit(counted.function)
-    f(tied())
-    f.clear_cache()
-    f(tied())
-    assert counted.traces == 2
-
-
-# What else `jax.jit` can do.
-
-
 def test_forms_of_the_decorator() -> None:
     """Bare, with keywords alone, and by `functools.partial`; the name and text stay."""
 
@@ -255,22 +201,6 @@ def test_the_name_is_seen_in_what_was_compiled() -> None:
         return x * 2
 
     assert "jit_descend" in jaxinterop.jit(descend).lower(1.0).as_text()
-
-
-def test_methods() -> None:
-    """A method may be decorated; its object is an argument like any other."""
-
-    @pydag.register_fields
-    class Model:
-        def __init__(self) -> None:
-            self.a = self.b = jnp.ones(2)
-
-        @jaxinterop.jit
-        def scaled(self, by: Any) -> Any:
-            assert self.a is self.b
-            return self.a * by
-
-    assert Model().scaled(3.0).tolist() == [3.0, 3.0]
 
 
 def test_every_option_of_jax() -> None:
@@ -314,37 +244,6 @@ def test_arguments_are_checked_as_by_jax() -> None:
         jaxinterop.jit(f, static_argnums=0, donate_argnums=0)
     with pytest.raises(TypeError):
         jaxinterop.jit(3)  # type: ignore[call-overload]  # the point of the test
-
-
-def test_stages() -> None:
-    """Tracing, lowering, compiling and calling, each with the function's own arguments."""
-    f = jaxinterop.jit(lambda p, n: pydag.dag_map(lambda x: x * n, p), static_argnums=1)
-    traced = f.trace(tied(), 3)
-    assert traced.out_info["encoder"] is traced.out_info["decoder"]
-    assert traced.out_info["encoder"].shape == (2, 2)
-    compiled = f.lower(tied(), 3).compile()
-    assert compiled.cost_analysis() is not None
-    out = compiled(tied(), 3)
-    assert out["encoder"] is out["decoder"]
-    assert float(out["encoder"][0, 0]) == 3.0
-    for arguments, why in (
-        ((untied(), 3), "args[0]['decoder'] and args[0]['encoder']\n  first:  one object"),
-        ((tied(), 4), "args[1]\n  first:  3\n  second: 4"),
-    ):
-        with pytest.raises(TypeError, match="arguments of another structure") as caught:
-            compiled(*arguments)
-        assert why in str(caught.value)
-
-
-def test_shapes_instead_of_arrays() -> None:
-    """`lower` and `eval_shape` take `ShapeDtypeStruct`s, shared ones too."""
-    struct: Any = jax.ShapeDtypeStruct
-    w = struct((2, 2), jnp.float32)
-    out = jaxinterop.jit(doubled).eval_shape({"encoder": w, "decoder": w})
-    assert out["encoder"] is out["decoder"]
-    assert out["encoder"].shape == (2, 2)
-    compiled = jaxinterop.jit(doubled).lower({"encoder": w, "decoder": w}).compile()
-    assert compiled(tied())["encoder"].shape == (2, 2)
 
 
 def test_under_plain_transformations() -> None:

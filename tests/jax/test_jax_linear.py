@@ -120,15 +120,3 @@ def test_tangents_may_share_more() -> None:
     w = jnp.float32(3.0)
     _, tangent = jaxinterop.jvp(lambda p: p[0] * p[1], ([w, w],), ([1.0, 1.0],))
     assert float(tangent) == 6.0
-
-
-def test_untied_is_as_in_jax() -> None:
-    """Where nothing is shared everything is JAX's."""
-
-    def f(p: Any) -> Any:
-        return [p["a"] * p["b"], jnp.sin(p["a"])]
-
-    p = {"a": jnp.float32(2.0), "b": jnp.float32(5.0)}
-    assert jaxinterop.jvp(f, (p,), (p,)) == jax.jvp(f, (p,), (p,))
-    assert jaxinterop.vjp(f, p)[1]([ONE, ONE]) == jax.vjp(f, p)[1]([ONE, ONE])
-    assert jaxinterop.linearize(f, p)[1](p) == jax.linearize(f, p)[1](p)

@@ -154,23 +154,6 @@ def test_weak_types() -> None:
     assert functions[0]([x, np.float32(2.0)]).dtype == jnp.float32
 
 
-def test_shapes_instead_of_arrays() -> None:
-    """What only traces takes `ShapeDtypeStruct`s; a shared one is one input."""
-    tree = {"a": jnp.ones((2, 3)), "b": jnp.ones((2, 3))}
-    shapes = jaxinterop.eval_shape(lambda t: {"a": t["a"], "b": t["a"]}, tree)
-    assert shapes["a"] is shapes["b"]
-
-    def f(tree: Any) -> Any:
-        assert tree["a"] is tree["b"]
-        return jnp.sum(tree["a"] * tree["b"])
-
-    assert len(jaxinterop.make_jaxpr(f)(shapes).in_avals) == 1
-    assert len(jaxinterop.make_jaxpr(jaxinterop.grad(f))(shapes).out_avals) == 1
-    gradient = jaxinterop.eval_shape(jaxinterop.grad(f), shapes)
-    assert gradient["a"] is gradient["b"]
-    assert jaxinterop.jit(f).lower(shapes).out_info.shape == ()
-
-
 def test_functions_of_every_sort() -> None:
     """Compiled ones, NumPy's, bound methods, partial ones, callable objects, classes."""
 

@@ -11,7 +11,6 @@ from jax.sharding import NamedSharding
 from small_models import tied_under
 from wrappers import MESH
 
-import pydag
 from pydag import jaxinterop
 
 P: Any = jax.sharding.PartitionSpec
@@ -59,24 +58,6 @@ def test_prefixes() -> None:
     out, more = mapped(tied(), jnp.ones(3))
     assert out["a"] is out["b"]
     assert more["x"].tolist() == [1.0, 1.0, 1.0]
-
-
-def test_two_specs_for_one_object() -> None:
-    """The error names both paths and both specs, of arguments and of results."""
-    with pytest.raises(pydag.SharingError) as caught:
-        jaxinterop.shard_map(lambda x, y: x, mesh=MESH, in_specs=(P("x"), P()), out_specs=P("x"))(
-            (w := jnp.ones(2)), [w]
-        )
-    assert str(caught.value).splitlines() == [
-        f"one object is both given {P('x')} and given {P()}",
-        f"  args[0] is given {P('x')}",
-        f"  args[1][0], the same object, is given {P()}",
-        '  pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.',
-    ]
-    with pytest.raises(pydag.SharingError, match=r"result\[1\], the same object, is given"):
-        jaxinterop.shard_map(lambda x: (x, x), mesh=MESH, in_specs=P(), out_specs=(P(), P("x")))(
-            jnp.ones(2)
-        )
 
 
 def test_specs_that_do_not_fit() -> None:

@@ -94,19 +94,6 @@ def test_prefixes_beside_static_and_donated_arguments() -> None:
         assert params["a"].is_deleted()
 
 
-def test_two_shardings_for_one_array() -> None:
-    """The error names both paths and both shardings, for arguments and for results."""
-    jitted = jaxinterop.jit(step, in_shardings=({"a": SPLIT, "b": WHOLE, "bias": WHOLE}, None))
-    with pytest.raises(pydag.SharingError) as caught:
-        jitted(tied(), 1.0)
-    lines = str(caught.value).splitlines()
-    assert lines[1] == f"  args[0]['a'] is given {SPLIT}"
-    assert lines[2] == f"  args[0]['b'], the same object, is given {WHOLE}"
-    jitted = jaxinterop.jit(step, out_shardings=({"a": SPLIT, "b": WHOLE, "bias": WHOLE}, None))
-    with pytest.raises(pydag.SharingError, match=r"result\[0\]\['b'\], the same object, is given"):
-        jitted(tied(), 1.0)
-
-
 def test_shardings_that_do_not_fit() -> None:
     """`ValueError` that says where."""
     jitted = jaxinterop.jit(step, in_shardings=({"a": SPLIT, "c": WHOLE}, None))
@@ -114,33 +101,6 @@ def test_shardings_that_do_not_fit() -> None:
         ValueError, match=r"jit in_shardings must be a tree prefix [\s\S]* at args\[0\]"
     ):
         jitted(tied(), 1.0)
-
-
-def test_wrapping_again_compiles_nothing() -> None:
-    """Equal shardings are one option."""
-    traces: list[str] = []
-
-    def f(params: Any) -> Any:
-        traces.append("trace")
-        return params
-
-    for _ in range(3):
-        jaxinterop.jit(f, in_shardings=([SPLIT, WHOLE],), out_shardings=[SPLIT, WHOLE])(
-            [jnp.ones(2), jnp.ones(2)]
-        )
-    assert traces == ["trace"]
-
-    @pydag.register_fields
-    class Pair:
-        def __init__(self, first: Any, second: Any) -> None:
-            self.first, self.second = first, second
-
-    for _ in range(3):
-        prefix = Pair(SPLIT, WHOLE)
-        jaxinterop.jit(f, in_shardings=(prefix,), out_shardings=prefix)(
-            Pair(jnp.ones(2), jnp.ones(2))
-        )
-    assert traces == ["trace"] * 2
 
 
 def test_nothing_to_shard() -> None:

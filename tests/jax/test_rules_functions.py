@@ -128,6 +128,9 @@ def test_stages_are_called_with_the_users_trees() -> None:
     assert out["new"].tolist() == [2.0, 3.0]
     with pytest.raises(TypeError, match=r"args\[0\]\['a'\] and args\[0\]\['b'\](.|\n)*two objects"):
         run({"a": X, "b": X + 1})
+    run = pj.jit(lambda x, n: x, static_argnums=1).lower(X, 3).compile()
+    with pytest.raises(TypeError, match=r"args\[1\]\n  first:  3\n  second: 4"):
+        run(X, 4)
 
 
 def test_shapes_stand_for_arrays_in_stages() -> None:
