@@ -244,10 +244,10 @@ PRIVATE = {
     "jax": r"\b_src\b|\bjax\.(extend|interpreters)\b|_private_parameters",
     # How NNX stores what a module and a Variable hold.
     "flax": r"\b_pytree__|\b_raw_value\b|\b_var_metadata\b",
-    # Private modules and names, and what the closures and frames of functions are asked for.
+    # Private modules and names, and what the closures of functions are asked for.
     "equinox": r"\b(equinox|eqx)(\.\w+)*\._|\b_inferences\b",
     "chex": r"\bchex(\.\w+)*\._",
-    "optax": r"\boptax(\.\w+)*\._|\b(_ParamsPlaceholder|inner_factory|freeze_mask|param_labels)\b",
+    "optax": r"\boptax(\.\w+)*\._",
 }
 PUBLIC = """optree.__version__ optree.pytree.reexport jax.tree_util jax.extended
 variable.set_raw_value(x) nnx.Pytree equinox.Module chex.dataclass optax.adam
@@ -268,7 +268,6 @@ variable.set_raw_value(x) nnx.Pytree equinox.Module chex.dataclass optax.adam
         ("equinox", 'name == "_inferences"'),
         ("chex", "chex._src.dataclass"),
         ("optax", "import optax._src.base"),
-        ("optax", 'closure["inner_factory"]'),
     ],
 )
 def test_private_names_of_others_are_found(library: str, line: str, tmp_path: Path) -> None:
