@@ -169,6 +169,10 @@ def _changed(m: Any) -> Any:
         (lambda b: (b.pop("labels") - b["x"]).sum(), {"labels": Z, "x": X}),
         (lambda b: [b.update(x=b["x"] / 255), b["x"].sum()][1], {"x": X}),
         (lambda b: [b.append(b[0] > 0), b[1] * b[0]][1], [X]),
+        (
+            lambda b: [b.update(m=pj.tree.map(lambda a: a * 2, b["m"])), b["m"].mean][1],
+            {"m": Norm()},
+        ),
         (lambda m: (_set(m, inference=True), m.mean * 2)[1], Norm()),
         (lambda m: (_set(m, log=list(m.log), name="n"), m.mean * 2)[1], Norm()),
         (lambda m: _changed(m).mean, Norm()),

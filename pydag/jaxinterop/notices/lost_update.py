@@ -49,7 +49,10 @@ def warn_of_lost_updates(
         own = pick(given.tree, updated)
         nodes |= nodes_of(own, options)
         leaves |= {id(leaf) for leaf in _core.leaves(own, namespace=options.namespace)}
-    lost = [c for c in changes if _is_lost(c, nodes, classes, leaves, options.namespace)]
+    were_there = set(map(id, given.outermost))
+    lost = [
+        c for c in changes if _is_lost(c, were_there, nodes, classes, leaves, options.namespace)
+    ]
     if not lost:
         return
     shown = ", ".join(change.text for change in lost[:4])
@@ -66,14 +69,16 @@ def warn_of_lost_updates(
 
 def _is_lost(
     change: Change,
+    were_there: set[int],
     nodes: dict[int, Any],
     classes: set[type],
     leaves: set[int],
     namespace: str,
 ) -> bool:
-    owner = next((h for h in reversed(change.holders) if is_registered(h, namespace)), None)
-    if owner is None or type(owner) in classes:
+    owners = [h for h in change.holders if is_registered(h, namespace)]
+    if not owners or id(owners[0]) not in were_there or type(owners[-1]) in classes:
         return False  # a dict or list that nothing registered holds may be changed freely
+    owner = owners[-1]
     if id(change.new) in leaves or any(id(holder) in nodes for holder in change.holders):
         return False
     if change.new is MISSING:

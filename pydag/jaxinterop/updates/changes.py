@@ -36,11 +36,12 @@ class Given(NamedTuple):
     spec: PyDagSpec
     options: Options
     roots: Roots
+    outermost: Sequence[Any]  # what builtin containers alone lead to
 
     @classmethod
     def of(cls, tree: Dag, options: Options, roots: Roots) -> "Given":
         """The tree as it is now: what a class does when it is built is no change."""
-        return cls(tree, *options.flatten(tree, roots), options, roots)
+        return cls(tree, *options.flatten(tree, roots), options, roots, _outermost(tree))
 
     def changes(self) -> list[Change]:
         """What has changed since."""
@@ -78,6 +79,17 @@ class Given(NamedTuple):
             if at is MISSING or _core.is_leaf(at, namespace=self.options.namespace):
                 break
         return tuple(found)
+
+
+def _outermost(tree: Dag) -> list[Any]:
+    found, seen, waiting = [], set[int](), [tree]
+    for part in waiting:
+        if not isinstance(part, _BUILTIN):
+            found.append(part)
+        elif id(part) not in seen:
+            seen.add(id(part))
+            waiting += part.values() if isinstance(part, dict) else part
+    return found
 
 
 def _places(spec: PyDagSpec, roots: Roots) -> Iterator[tuple[int, Path, str]]:
