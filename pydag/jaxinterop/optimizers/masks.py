@@ -44,7 +44,7 @@ class _Mask:
     def __bool__(self) -> bool:  # it would be one answer for everything
         raise TypeError(
             "pydag.jaxinterop.mask makes a function, and this transformation of optax's takes "
-            "trees alone (such as the freeze_mask of selective_transform)\n  Call it: "
+            "trees alone (such as optax.selective_transform)\n  Call it: "
             "mask(tree)(what optax sees, a nested dict of the arrays); or take optax.masked, "
             "optax.partition or optax.freeze, which take functions."
         )
