@@ -52,7 +52,7 @@ def place(fun: Any) -> str:
 
 def assert_not_of_us(text: str) -> None:
     """Asserts that a text names none of our files, classes and parameters."""
-    for ours in ("jaxinterop", "kept[", "donated[", ".tree[", ".tree.", "InnerDag", "Untraced"):
+    for ours in ("jaxinterop", "leaves[", "values[", ".tree[", ".tree.", "Packed"):
         assert ours not in text
 
 
@@ -144,7 +144,6 @@ TRACED: dict[str, tuple[Callable[[], Any], str, Any, str]] = {
         forward,
         ARGUMENT,
     ),
-    "keep_sharing": (lambda: pj.keep_sharing(jax.jit)(forward)(model()), "jit", forward, ARGUMENT),
 }
 
 
@@ -181,55 +180,47 @@ def flags() -> dict[str, Any]:
     return {"flag": True, "w": jnp.ones(2)}
 
 
-# The call, what the flag is called, and how `static=` would select it.
-ADVISED: dict[str, tuple[Callable[[], Any], str, str]] = {
-    "jit": (lambda: pj.jit(branching)(Record()), "args[0].flag", "flag"),
-    "dict": (lambda: pj.jit(with_flag)(flags()), "args[0]['flag']", "['flag']"),
-    "number": (lambda: pj.jit(repeated)({**flags(), "flag": 2}), "args[0]['flag']", "['flag']"),
-    "shape": (lambda: pj.jit(lambda tree: jnp.zeros(tree["n"]))({"n": 2}), "args[0]['n']", "['n']"),
+# The call, and what the flag is called.
+ADVISED: dict[str, tuple[Callable[[], Any], str]] = {
+    "jit": (lambda: pj.jit(branching)(Record()), "args[0].flag"),
+    "dict": (lambda: pj.jit(with_flag)(flags()), "args[0]['flag']"),
+    "number": (lambda: pj.jit(repeated)({**flags(), "flag": 2}), "args[0]['flag']"),
+    "shape": (lambda: pj.jit(lambda tree: jnp.zeros(tree["n"]))({"n": 2}), "args[0]['n']"),
     "two": (
         lambda: pj.jit(lambda a, b: a if a.rate > b.rate else b)(Record(), Record()),
         "args[0].rate",
-        "rate",
     ),
-    "keyword": (lambda: pj.jit(branching)(record=Record()), "kwargs['record'].flag", "flag"),
+    "keyword": (lambda: pj.jit(branching)(record=Record()), "kwargs['record'].flag"),
     "donated": (
         lambda: pj.jit(lambda a, b: branching(b), donate_argnums=0)(jnp.ones(2), Record()),
         "args[1].flag",
-        "flag",
     ),
-    "lower": (lambda: pj.jit(branching).lower(Record()), "args[0].flag", "flag"),
-    "eval_shape": (lambda: pj.eval_shape(branching, Record()), "args[0].flag", "flag"),
-    "cond": (lambda: pj.cond(True, branching, branching, Record()), "args[0].flag", "flag"),
+    "lower": (lambda: pj.jit(branching).lower(Record()), "args[0].flag"),
+    "eval_shape": (lambda: pj.eval_shape(branching, Record()), "args[0].flag"),
+    "cond": (lambda: pj.cond(True, branching, branching, Record()), "args[0].flag"),
     "jit of checkpoint": (
         lambda: pj.jit(pj.checkpoint(branching))(Record()),
         "args[0].flag",
-        "flag",
     ),
     "jit of grad": (
         lambda: pj.jit(pj.grad(lambda r: jnp.sum(branching(r).w)))(Record()),
         "args[0].flag",
-        "flag",
     ),
     "scan": (
         lambda: pj.scan(lambda state, _: (branching(state), None), Record(), length=2),
         "state.flag",
-        "flag",
     ),
     "fori_loop": (
         lambda: pj.fori_loop(0, 2, lambda _, state: branching(state[0]), [Record()]),
         "state[0].flag",
-        "[0].flag",
     ),
     "while_loop, condition": (
         lambda: pj.while_loop(lambda state: bool(state.flag), lambda state: state, Record()),
         "state.flag",
-        "flag",
     ),
     "while_loop, body": (
         lambda: pj.while_loop(lambda _: False, branching, Record()),
         "record.flag",
-        "flag",
     ),
 }
 
@@ -237,12 +228,11 @@ ADVISED: dict[str, tuple[Callable[[], Any], str, str]] = {
 @pytest.mark.parametrize("name", ADVISED)
 def test_a_flag_of_a_record_that_python_branches_on(name: str) -> None:
     """JAX's error is followed by what the flag is, and how it becomes configuration: once."""
-    call, path, pattern = ADVISED[name]
+    call, path = ADVISED[name]
     text = said(call, TypeError)
     assert f"depends on the value{'s' if name == 'two' else ''} of the argument" in text
-    assert text.count(f"{path} is data, as all numbers and flags of records and dicts are.") == 1
-    assert text.count("let its class be a module (pydag.register_module)") == 1
-    assert f"such as jit(..., static={pattern!r})." in text
+    assert text.count(f"Data, as all numbers of records and dicts are: {path}") == 1
+    assert text.count("are static (pj.Module, pydag.register_module)") == 1
 
 
 def test_the_advice_about_a_flag_helps() -> None:
@@ -270,7 +260,6 @@ pydag.register_module(Finished)
     [
         lambda: pj.jit(forward)(model()),
         lambda: pj.jit(branching)(Finished()),
-        lambda: pj.jit(lambda flag: 1 if flag else 2)(True),
         lambda: pj.jit(with_flag)({"flag": jnp.float32(1.0), "w": jnp.ones(2)}),
         lambda: pj.jit(lambda tree: 1 if jnp.all(tree["w"]) else 2)({"w": jnp.ones(2)}),
     ],
@@ -333,23 +322,6 @@ def test_debug_info_of_jaxprs() -> None:
         assert info.func_src_info == place(double)
         assert tuple(info.arg_names) == ("args[0]['enc']['w']",)
         assert tuple(info.result_paths) == ("result['out']",)
-
-
-def test_debug_info_of_results_in_groups() -> None:
-    """The paths of a result stay what they are where its leaves get different treatments."""
-
-    def f(x: Any) -> Any:
-        return {"a": x, "b": [x + 1, "text"], "c": x + 2}
-
-    one = jax.sharding.NamedSharding(MESH, SPEC())
-    traced = pj.jit(f, out_shardings={"a": one, "b": None, "c": one}).trace(jnp.ones(2))
-    assert set(debug_info(traced.jaxpr).result_paths) == {
-        "result['a']",
-        "result['b'][0]",
-        "result['c']",
-    }
-    text = said(lambda: pj.vmap(f, out_axes={"a": 0, "b": None, "c": 0})(jnp.ones(2)), ValueError)
-    assert "at vmap out_axes['b'][0], got axis spec None" in text
 
 
 def test_debug_info_of_an_inner_jaxpr() -> None:
@@ -481,7 +453,7 @@ def test_explained_cache_misses_of_structure(explained: Any) -> None:
     w = jnp.ones(2)
     step({"a": w, "b": w, "name": "x"})
     text = explained(lambda: step({"a": w, "b": w + 1, "name": "x"}))
-    assert f"{place(forget)} is called with arguments of another structure, sharing or" in text
+    assert f"{place(forget)} is traced again: its arguments differ" in text
     assert "args[0]['a'] and args[0]['b']\n  first:  one object\n  second: two objects" in text
     text = explained(lambda: step({"a": w, "b": w, "name": "y"}))
     assert "args[0]['name']\n  first:  'x'\n  second: 'y'" in text
@@ -518,11 +490,11 @@ def test_numbers_that_are_too_large() -> None:
 def test_sizes_that_vmap_refuses() -> None:
     """Axes of different sizes, and axes that aren't there, are named with the function."""
     text = said(lambda: pj.vmap(double)({"enc": {"w": jnp.ones(3), "v": jnp.ones(2)}}), ValueError)
-    assert "axis 0 of argument args[0]['enc']['w'] of type float32[3]" in text
-    assert "axis 0 of argument args[0]['enc']['v'] of type float32[2]" in text
+    assert "args[0]['enc']['w'] has size 3 along axis 0" in text
+    assert "args[0]['enc']['v'] has size 2 along axis 0" in text
     assert f"The function is {place(double)}." in text
     text = said(lambda: pj.vmap(double, in_axes=2)(model()), ValueError)
-    assert "args[0]['enc']['w'] is float32[2], and should be mapped over axis 2." in text
+    assert "to map args[0]['enc']['w'] over axis 2, and its shape is (2,)" in text
     assert f"The function is {place(double)}." in text
 
 
@@ -532,10 +504,9 @@ def ints() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacrev", "jacfwd", "hessian"])
 def test_leaves_that_have_no_derivative(name: str) -> None:
-    """An integer is named by its path, with the function."""
+    """An argument of integers is named, with what it has."""
     text = said(lambda: getattr(pj, name)(total)(ints()), TypeError)
-    assert "The leaf args[0]['enc']['w'] is of type int32." in text
-    assert f"The function is {place(total)}." in text
+    assert "nothing that has a derivative in args[0]: there are int32" in text
 
 
 def test_results_that_have_no_gradient() -> None:
@@ -545,7 +516,6 @@ def test_results_that_have_no_gradient() -> None:
     assert f"The function is <lambda> at {__file__}:" in text
     text = said(lambda: pj.jacrev(lambda tree: tree["enc"]["w"].astype(int))(model()), TypeError)
     assert "jacrev requires real-valued outputs" in text
-    assert f"The function is <lambda> at {__file__}:" in text
 
 
 def test_an_error_of_the_user_gets_no_such_note() -> None:
@@ -564,15 +534,13 @@ def test_an_error_of_the_user_gets_no_such_note() -> None:
 def test_tangents_of_other_types() -> None:
     """A tangent or cotangent that doesn't fit is named, with what it is for."""
     text = said(lambda: pj.jvp(double, (model(),), (ints(),)), TypeError)
-    assert "primals[0]['enc']['w'] is float32[2], and tangents[0]['enc']['w'] is int32[2]." in text
+    assert "The tangent of args[0]['enc']['w'] is i32[2], and must be float32[2]." in text
     pullback = pj.vjp(double, model())[1]
     text = said(lambda: pullback({"out": jnp.ones(3)}), ValueError)
-    assert "result['out'] is float32[2], and cotangent['out'] is float32[3]." in text
+    assert "The cotangent of result['out'] is f32[3], and must be float32[2]." in text
     pushforward = pj.linearize(double, model())[1]
     text = said(lambda: pushforward({"enc": {"w": jnp.ones(3)}}), ValueError)
-    assert (
-        "primals[0]['enc']['w'] is float32[2], and tangents[0]['enc']['w'] is float32[3]." in text
-    )
+    assert "The tangent of args[0]['enc']['w'] is f32[3], and must be float32[2]." in text
 
 
 def test_tangents_of_another_structure() -> None:
@@ -589,9 +557,9 @@ def test_sizes_that_scan_refuses() -> None:
     xs = {"a": jnp.ones(3), "b": jnp.ones(2)}
     for call in (lambda: pj.scan(lambda c, x: (c, x), 0.0, xs), lambda: pj.map(lambda x: x, xs)):
         text = said(call, ValueError)
-        assert "Along the leading axis, xs['a'] has size 3, xs['b'] has size 2." in text
+        assert "leading axis sizes: xs['a'] has size 3, xs['b'] has size 2" in text
     text = said(lambda: pj.scan(lambda c, x: (c, x), 0.0, {"a": jnp.ones(3), "b": 1.0}))
-    assert "xs['b'] has no axis." in text
+    assert "a value without a leading axis: xs['b']" in text
 
 
 def narrow(state: Any, *_: Any) -> Any:
@@ -628,10 +596,8 @@ def renamed(state: Any, *_: Any) -> Any:
     ids=["scan", "while_loop", "fori_loop"],
 )
 def test_a_carry_of_another_structure(call: Any) -> None:
-    """So is one whose structure changes, with the body."""
-    text = said(call, TypeError)
-    assert "at carry['enc']" in text
-    assert f" at {__file__}:" in text
+    """So is one whose structure changes."""
+    assert "at carry['enc']" in said(call, TypeError)
 
 
 def test_branches_that_do_not_fit() -> None:
@@ -652,8 +618,7 @@ def test_branches_that_do_not_fit() -> None:
         assert f" is {place(no)}" in text
         assert "at path ['out'] has type float32[2]" in text
     text = said(lambda: pj.cond(True, yes, other, model()), TypeError)
-    assert f"true_fun is {place(yes)}." in text
-    assert f"false_fun is {place(other)}." in text
+    assert f"first: true_fun, {place(yes)}; second: false_fun, {place(other)}" in text
 
 
 def test_rules_that_do_not_fit() -> None:
@@ -667,13 +632,12 @@ def test_rules_that_do_not_fit() -> None:
 
     backward.defvjp(total, lambda t, c: (t,))
     text = said(lambda: pj.grad(backward)(model()), TypeError)
-    assert f"the rule {place(total)} must return a pair (result, saved)" in text
+    assert "total must return a pair (result, saved)" in text
 
     forward_rule = pj.custom_jvp(total)
     forward_rule.defjvp(lambda primals, tangents: total(*primals))
     text = said(lambda: pj.grad(forward_rule)(model()), TypeError)
-    assert f"the rule <lambda> at {__file__}:" in text
-    assert "must return a pair (result, tangent)" in text
+    assert "must return a pair (primal, tangent)" in text
 
 
 def test_specs_that_shard_map_refuses() -> None:
@@ -682,8 +646,8 @@ def test_specs_that_shard_map_refuses() -> None:
         lambda x, tree: x, mesh=MESH, in_specs=(SPEC(), SPEC(None, "x")), out_specs=SPEC()
     )
     text = said(lambda: mapped(jnp.ones(1), model()), ValueError)
-    assert "in_specs[1]['enc']['w'] is P(None, 'x')" in text.replace("PartitionSpec(", "P(")
-    assert "the passed args[1]['enc']['w'] has shape float32[2]" in text
+    assert "which is too long" in text
+    assert "JAX counts the arrays one by one: 0: args[0], 1: args[1]['enc']['w']" in text
 
 
 @pydag.register_fields(data_fields=["w", "b"])
@@ -725,10 +689,9 @@ ROOTS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "vmap, result": (lambda tree: pj.vmap(lambda _: tree)(jnp.ones(2)), "result"),
     "grad": (lambda tree: pj.grad(lambda _: 1.0)(tree), "args[0]"),
     "jacrev": (lambda tree: pj.jacrev(lambda _: 1.0)(tree), "args[0]"),
-    "vjp": (lambda tree: pj.vjp(lambda _: 1.0, tree), "primals[0]"),
+    "vjp": (lambda tree: pj.vjp(lambda _: 1.0, tree), "args[0]"),
     "scan": (lambda tree: pj.scan(lambda c, x: (c, x), tree, length=2), "init"),
     "scan, slices": (lambda tree: pj.scan(lambda c, x: (c, x), 0.0, tree), "xs"),
-    "scan, body": (lambda tree: pj.scan(lambda c, x: (tree, x), 0.0, length=2), "carry"),
     "scan, stacked": (lambda tree: pj.scan(lambda c, x: (c, tree), 0.0, length=2), "result[1]"),
     "while_loop": (lambda tree: pj.while_loop(lambda _: True, lambda c: c, tree), "init_val"),
     "cond": (lambda tree: pj.cond(True, lambda t: t, lambda t: t, tree), "args[0]"),
@@ -766,12 +729,8 @@ def test_what_a_user_calls_tree_stays() -> None:
     assert "raised while flattening args[0]['tree[0]'][0]" in caught.value.__notes__
 
 
-@pydag.register_fields
-class Module:
-    """An object that is called."""
-
-    def __init__(self, w: Any) -> None:
-        self.w = w
+class Called:
+    """An object that is called, and holds nothing."""
 
     def __call__(self, tree: Any) -> Any:
         return forward(tree)
@@ -785,8 +744,8 @@ class Module:
     [
         (functools.partial(forward), "forward", forward),
         (functools.partial(functools.partial(forward)), "forward", forward),
-        (Module(1.0), "Module", Module.__call__),
-        (Module(1.0).method, "method", Module.method),
+        (Called(), "Called", Called.__call__),
+        (Called().method, "method", Called.method),
         (functools.wraps(forward)(lambda t: forward(t)), "forward", forward),
         (jax.jit(forward), "forward", forward),
         (pj.vmap(forward, in_axes=None, axis_size=2), "forward", forward),
@@ -798,11 +757,6 @@ def test_callables_of_all_kinds(fun: Any, name: str, code: Any) -> None:
     line = code.__code__.co_firstlineno
     text = said(lambda: pj.jit(fun)(model()), jax.errors.TracerBoolConversionError)
     assert f"while tracing the function {name} at {__file__}:{line} for jit." in text
-
-
-def test_a_function_without_python_code() -> None:
-    """It has its name."""
-    assert debug_info(pj.jit(abs).trace(1.0).jaxpr).func_src_info == "abs"
 
 
 def test_a_name_owns_no_function() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""None stands at every leaf that isn't differentiated or updated; nothing of the argument does."""
+"""Derivatives of modules: None at arrays without one; the configuration, being structure, stays."""
 
 from typing import Any
 
@@ -48,9 +48,9 @@ def others(tree: Any) -> list[Any]:
 
 
 def test_gradient() -> None:
-    """Numbers, text and functions of a module are None, and what is tied is one gradient."""
+    """Numbers, text and functions of a module stay, and what is tied is one gradient."""
     gradient = pj.grad(loss)(Net())
-    assert others(gradient) == [None] * 5
+    assert others(gradient) == others(Net())
     assert gradient.w is gradient.v
     assert gradient.w.tolist() == [8.0, 8.0]
     assert pj.grad(loss)(Counting()).steps is None
@@ -59,8 +59,8 @@ def test_gradient() -> None:
 def test_maps_over_a_gradient() -> None:
     """A map, a sum of two and optax's norm see derivatives alone."""
     gradient = pj.grad(loss)(Net())
-    assert pydag.dag_map(lambda g: 0.5 * g, gradient).w.tolist() == [4.0, 4.0]
-    assert pydag.dag_map(jnp.add, gradient, gradient).w.tolist() == [16.0, 16.0]
+    assert pj.tree.map(lambda g: 0.5 * g, gradient).w.tolist() == [4.0, 4.0]
+    assert pj.tree.map(jnp.add, gradient, gradient).w.tolist() == [16.0, 16.0]
     assert float(optax.tree.norm(gradient)) == pytest.approx(128**0.5)
 
 
@@ -95,7 +95,7 @@ def test_a_gradient_that_a_compiled_function_returns(way: Any) -> None:
     for _ in range(3):
         found = compiled(net)
         gradient = found[1]["of"][0] if isinstance(found, tuple) else found
-        assert others(gradient) == [None] * 5
+        assert others(gradient) == others(net)
         assert gradient.w is gradient.v
         assert structure(gradient) == structure(net)
         new = jax.tree.map(lambda p, g: p - 0.125 * g, net, gradient)
@@ -110,7 +110,7 @@ def test_a_gradient_that_a_compiled_function_returns(way: Any) -> None:
 def test_jax_is_never_given_another_number() -> None:
     """Where an array has no derivative, a map of model and gradient raises."""
     net = Counting()
-    with pytest.raises(TypeError, match="NoneType"):
+    with pytest.raises(ValueError, match="structure"):
         jax.tree.map(lambda p, g: p - g, net, pj.grad(loss)(net))
 
 
@@ -123,24 +123,19 @@ def test_a_gradient_that_was_changed_has_its_own_structure() -> None:
 
 @pytest.mark.parametrize("make", [optax.sgd, optax.adam, optax.adamw])
 def test_updates(make: Any) -> None:
-    """An update is None where the gradient is; whoever adds updates doubles no number."""
+    """An update has the configuration of the model; whoever adds updates doubles no number."""
     net = Net()
     ours = pj.optimizer(make(0.125))
-    updates, _ = ours.update(pj.grad(loss)(net), ours.init(net), net)
-    assert others(updates) == [None] * 5
-    added = pydag.dag_map(lambda p, u: p if u is None else p + u, net, updates)
+    gradient = pj.grad(loss)(net)
+    updates, _ = ours.update(gradient, ours.init(net), net)
+    assert others(updates) == others(net)
+    added = pj.tree.map(jnp.add, net, updates)
     assert others(added) == others(net)
     assert added.w.tolist() == pj.apply_updates(net, updates).w.tolist()
     assert optax.apply_updates(net, updates).w.tolist() == added.w.tolist()
-
-
-def test_updates_of_a_gradient_alone() -> None:
-    """A transformation that isn't shown the model gives None at the same places."""
-    net = Net()
-    ours = pj.optimizer(optax.adam(0.125))
-    updates, _ = ours.update(pj.grad(loss)(net), ours.init(net))
-    assert others(updates) == [None] * 5
-    assert updates.w is updates.v
+    if make is not optax.adamw:  # which needs the model
+        updates, _ = ours.update(gradient, ours.init(net))
+        assert updates.w is updates.v
 
 
 def results(net: Any) -> dict[str, Any]:
@@ -153,7 +148,7 @@ def test_pullbacks() -> None:
     for other in (None, "anything"):
         (cotangent,) = pullback({"y": 1.0, "steps": other, "name": other, "n": other})
         assert cotangent.w.tolist() == [8.0, 8.0]
-        assert [cotangent.steps, *others(cotangent)] == [None] * 6
+        assert [cotangent.steps, *others(cotangent)] == [None, *others(Net())]
         assert structure(cotangent) != structure(Net())
 
 
@@ -171,10 +166,10 @@ def test_jacobians() -> None:
     found = pj.jacrev(lambda net: {"y": net.w, "name": "text"})(Net())
     assert found["name"] is None
     assert found["y"].w.tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert others(found["y"]) == [None] * 5
+    assert others(found["y"]) == others(Net())
 
 
-@pytest.mark.parametrize("argument", ["text", 3.5j.conjugate, {"name": "net"}, object()])
+@pytest.mark.parametrize("argument", ["text", 3.5j.conjugate, {"name": "net"}])
 def test_nothing_to_differentiate(argument: Any) -> None:
     """An argument without an array is an error that says what to pass."""
     for differentiate in (pj.grad, pj.jacfwd, pj.jacrev):

@@ -2,6 +2,7 @@
 """Runs the user's function on a tree of its own."""
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -126,18 +127,28 @@ def _called(
 
 
 def _blame_number(error: Exception, given: Given) -> None:
-    """Says which numbers are traced, where Python code needs the value of one."""
-    wanted = jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError
-    if not isinstance(error, wanted) or getattr(error, "__notes__", None):
+    """Says how numbers become static, where Python code needs the value of one."""
+    text = str(error)
+    is_other = not isinstance(error, TypeError) or "on the value" not in text
+    if is_other or getattr(error, "__notes__", None):
         return
+    owned, _ = _core.module_leaves(given.spec)
+    paths = path_texts(given.spec, given.roots)
     numbers = [
         path
-        for path, leaf in zip(path_texts(given.spec, given.roots), given.leaves, strict=True)
-        if isinstance(leaf, jax.core.Tracer) and leaf.ndim == 0 and jax.typeof(leaf).weak_type
+        for i, (path, leaf) in enumerate(zip(paths, given.leaves, strict=True))
+        if i not in owned and _may_be_number(leaf)
+        if re.search(rf"(?<!\w){re.escape(path)}(?!\w|\[|\.\w)", text)
     ]
     if numbers:
         error.add_note(
-            f"These numbers are traced: {', '.join(numbers[:4])}. A module's numbers are static "
-            "(pj.Module, pydag.register_module); others by static= or static_argnums=. To decide "
-            "by data: jax.numpy.where, cond or a loop."
+            f"Data, as all numbers of records and dicts are: {', '.join(numbers[:4])}\n"
+            "  A module's numbers and flags are static (pj.Module, pydag.register_module); others "
+            "by static= or static_argnums=. To decide by data: jax.numpy.where, cond or a loop."
         )
+
+
+def _may_be_number(leaf: Any) -> bool:
+    if not isinstance(leaf, jax.core.Tracer) or leaf.ndim:
+        return False
+    return leaf.dtype == bool or bool(jax.typeof(leaf).weak_type)

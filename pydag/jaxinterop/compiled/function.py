@@ -223,12 +223,12 @@ class CompiledFunction:
 
     def cache_size(self) -> int:
         """For how many kinds of arguments JAX has compiled the function."""
-        made = [p.jitted for p in self._programs.values() if p.jitted is not None]
+        made = [p.jitted for p in list(self._programs.values()) if p.jitted is not None]
         return sum(jitted._cache_size() for jitted in made)
 
     def forget(self) -> None:
         """Forgets what was compiled."""
-        for program in self._programs.values():
+        for program in list(self._programs.values()):  # threads may add
             if program.jitted is not None:
                 program.jitted.clear_cache()
         self._programs.clear()

@@ -126,6 +126,8 @@ def check_value(leaf: Any, place: Callable[[], str]) -> None:
     elif hasattr(cls, "__next__") or "view" in name or "dict_" in name or "mapping" in name:
         what = f"a {cls.__qualname__}, an iterator or a view"
         cure = "Pass a list, a tuple or a dict, such as list(params.values())."
+    elif cls in (set, bytearray):
+        what, cure = f"a {cls.__name__}, which may change in place", "Pass a frozenset or bytes."
     elif isinstance(leaf, np.ndarray):
         what = "an array of objects" if leaf.dtype.hasobject else f"an array of {leaf.dtype}"
         cure = "Pass a list or a tuple."

@@ -2,7 +2,6 @@
 """A warning about a number of a module that compiles the function anew each time."""
 
 import itertools
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -28,20 +27,20 @@ class ChangingNumbers:
 
     def __init__(self, source: Source) -> None:
         self._source, self._has_warned = source, False
-        self._last: deque[Content] = deque(maxlen=_TRACES)
+        self._last: list[Content] = []  # never changed in place: threads may trace at once
 
     def clear(self) -> None:
         """Forgets them: what was compiled is gone."""
-        self._last.clear()
+        self._last = []
 
     def add(self, content: Content) -> None:
         """Notes a trace. Warns once if a number was another one in each of the last three."""
-        self._last.append(content)
-        alike = all(c.key == content.key and c.positions == content.positions for c in self._last)
-        if self._has_warned or len(self._last) < _TRACES or not alike:
+        last = self._last = [*self._last, content][-_TRACES:]
+        alike = all(c.key == content.key and c.positions == content.positions for c in last)
+        if self._has_warned or len(last) < _TRACES or not alike:
             return
         for i, position in enumerate(content.positions):
-            values = [c.values[i] for c in self._last]
+            values = [c.values[i] for c in last]
             changes = not any(itertools.starmap(_core.is_same_value, itertools.pairwise(values)))
             if changes and all(map(_is_count, values)):
                 self._has_warned = True

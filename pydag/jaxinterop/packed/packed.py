@@ -34,6 +34,7 @@ def pack(
     options: Options,
     origins: Origins,
     *,
+    root: str = "result",
     makes_refs: bool = False,
     by_tuples: bool = False,
 ) -> Any:
@@ -41,12 +42,13 @@ def pack(
 
     Args:
         origins: The refs that the function was given.
+        root: What errors call it.
         makes_refs: Whether a ref that the function made comes out as a fresh one.
         by_tuples: Whether an array to which tuples alone lead is one of its own at each place.
     """
     if not by_tuples and _is_plain(tree):
         return tree
-    leaves, content = take_apart(tree, options, "result", is_result=True, by_tuples=by_tuples)
+    leaves, content = take_apart(tree, options, root, is_result=True, by_tuples=by_tuples)
     found, sources = without_refs(leaves, origins, makes_refs)
     return packed_of(content, found, sources)
 

@@ -140,16 +140,20 @@ def _branched(
     try:
         found = run_branches(flats, call.arrays)
     except TypeError as error:
-        _explain(what, [jax.eval_shape(flat, *call.arrays) for flat in flats], error)
+        if "must have" in str(error):  # JAX compares the results of branches
+            _explain(what, functions, [jax.eval_shape(flat, *call.arrays) for flat in flats], error)
         raise
     return call.finish(found)
 
 
-def _explain(what: str, results: Sequence[Any], error: TypeError) -> None:
+def _explain(
+    what: str, functions: Sequence[Callable[..., Any]], results: Sequence[Any], error: TypeError
+) -> None:
     """Says where the results of branches differ in more than arrays, if they do."""
-    names = ["true_fun", "false_fun"]
-    if what == "switch":
-        names = [f"branches[{i}]" for i in range(len(results))]
+    names = [f"branches[{i}]" for i in range(len(results))]
+    if what == "cond":
+        names = ["true_fun", "false_fun"]
+    names = [f"{name}, {Source(f).text}" for name, f in zip(names, functions, strict=True)]
     first, *others = map(_content, results)
     for number, other in enumerate(others, 1):
         shown = difference(first, other, "result")
@@ -164,7 +168,7 @@ def _explain(what: str, results: Sequence[Any], error: TypeError) -> None:
         kind: type[Exception] = SharingError if is_sharing else TypeError
         raise kind(
             f"the results of the branches of {what} must be structured alike\n"
-            f"  (first: {names[0]}, second: {names[number]})\n{shown}\n  {cure}"
+            f"  (first: {names[0]}; second: {names[number]})\n{shown}\n  {cure}"
         ) from error
 
 

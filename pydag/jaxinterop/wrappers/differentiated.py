@@ -161,7 +161,7 @@ class Differentiated:
         """This for what outlives the call: it makes gradients and matches tangents."""
         made = object.__new__(Differentiated)
         made.content, made._picked, made._numbers = self.content, self._picked, self._numbers
-        made._is_one = self._is_one
+        made._is_one, made._roots = self._is_one, self._roots
         return made
 
     def paths(self) -> list[str]:

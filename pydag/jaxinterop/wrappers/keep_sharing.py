@@ -60,7 +60,9 @@ def keep_sharing(
 
             return named(flat, source)
 
-        flat = kept_body(fun, ("keep_sharing", options.key()), (), make)
+        flat = make(lambda: fun)  # what is staged, such as a callback, needs the function later
+        if jax_private.is_top_level():
+            flat = kept_body(fun, ("keep_sharing", options.key()), (), make)
         transformed = transformation(flat, *args, **kwargs)
 
         @wraps(fun)

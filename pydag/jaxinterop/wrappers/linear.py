@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`vjp`, `jvp` and `linearize`."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Unpack, overload
 
 import jax
@@ -11,10 +12,12 @@ from jax import tree_util
 
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.typed import R, TreeOptions
+from pydag.structure.text import short_repr
 from pydag.typing import Identity
 
 from .differentiated import Differentiated, checked_pair, tangents_of
@@ -91,7 +94,10 @@ class Pullback(_LinearMap):
         about = self.about
         given = about.content.match(cotangents[0], "cotangent", "the cotangent")
         pairs = zip(given, about.types, strict=True)
-        return about.call.gradient(self.function([_cotangent(x, *kind) for x, kind in pairs]))
+        leaves = [_cotangent(x, *kind) for x, kind in pairs]
+        with _named("cotangent", leaves, about.types, about.content.paths("result")):
+            found = self.function(leaves)
+        return about.call.gradient(found)
 
 
 class Pushforward(_LinearMap):
@@ -100,13 +106,32 @@ class Pushforward(_LinearMap):
     def __call__(self, *tangents: Any) -> Any:
         about = self.about
         given = _tangents(about.call, about.types, tangents)
-        return tangents_of(about.content, self.function(*given))
+        with _named("tangent", given, about.types, about.call.paths()):
+            found = self.function(*given)
+        return tangents_of(about.content, found)
 
 
 def _cotangent(leaf: Any, shape: Any, dtype: Any) -> Any:
     if not jnp.issubdtype(dtype, np.inexact):
         return np.zeros(shape, jax.dtypes.float0)
     return jnp.zeros(shape, dtype) if leaf is None else leaf
+
+
+@contextlib.contextmanager
+def _named(
+    what: str, leaves: Sequence[Any], types: Sequence[Any], paths: Sequence[str]
+) -> Iterator[None]:
+    """Says in what JAX raises which tangent has another type than what it is for."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        for leaf, (shape, dtype), path in zip(leaves, types, paths, strict=True):
+            has_type = is_traced(leaf) and jnp.result_type(leaf) != jax.dtypes.float0
+            if has_type and (jnp.shape(leaf), jnp.result_type(leaf)) != (shape, dtype):
+                wanted = f"{dtype}{list(shape)}"
+                error.add_note(f"The {what} of {path} is {short_repr(leaf)}, and must be {wanted}.")
+                break
+        raise
 
 
 def _types(leaves: Sequence[Any]) -> list[Any]:
@@ -248,12 +273,10 @@ def jvp(
             f"{type(tangents).__name__} of {len(tangents)} tangents"
         )
     linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
-    out, changes, more = jax.jvp(
-        linear.flat(),
-        linear.call.by,
-        _tangents(linear.call, _types(linear.call.by), tangents),
-        has_aux=True,
-    )
+    types = _types(linear.call.by)
+    given = _tangents(linear.call, types, tangents)
+    with _named("tangent", given, types, linear.call.paths()):
+        out, changes, more = jax.jvp(linear.flat(), linear.call.by, given, has_aux=True)
     return linear.finish(out, more, tangents_of(linear.content, changes))
 
 

@@ -79,7 +79,8 @@ def scan(
                 raise TypeError(
                     "the body of scan must return a pair (carry, y), got " + short_repr(result)
                 )
-            return carried.match(result[0], _CARRY), _packed(result[1], options, refs)
+            y = _packed(result[1], options, refs, "result[1]")
+            return carried.match(result[0], _CARRY), y
 
         return named(flat, source, parameters=names_in_body(get(), "carry", "x"))
 
@@ -92,8 +93,9 @@ def scan(
     return carried.build(found), unpack(ys, refs)
 
 
-def _packed(result: Dag, options: Options, refs: list[Leaf]) -> Any:
-    return pack(result, options, {id(ref): number for number, ref in enumerate(refs)})
+def _packed(result: Dag, options: Options, refs: list[Leaf], root: str) -> Any:
+    origins = {id(ref): number for number, ref in enumerate(refs)}
+    return pack(result, options, origins, root=root)
 
 
 def _check_axes(over: Carried, arrays: list[Leaf]) -> None:
@@ -146,7 +148,7 @@ def map(  # JAX's name
 
         def flat(row: Packed) -> Any:
             result = run_body(get(), (over.build(row),), options, source, "x")
-            return _packed(result, options, refs)
+            return _packed(result, options, refs, "result")
 
         return named(flat, source, parameters=names_in_body(get(), "x"))
 

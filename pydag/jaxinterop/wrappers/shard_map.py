@@ -19,6 +19,7 @@ from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import unpack
 from pydag.jaxinterop.treatments.outputs import Outputs
 from pydag.jaxinterop.treatments.treatments import Question, treatments
+from pydag.structure.listing import shorten
 from pydag.structure.text import short_repr
 from pydag.typing import Identity
 
@@ -111,6 +112,13 @@ def shard_map(
 
         function: Callable[..., Any] = named(flat, source, paths)
         staged = jax.shard_map(function, in_specs=specs, out_specs=outputs.prefix, **jax_options)
-        return unpack(staged(*leaves), content.all_leaves(leaves))
+        try:
+            found = staged(*leaves)
+        except ValueError as error:
+            if "in_specs" in str(error):
+                named_leaves = ", ".join(f"{i}: {path}" for i, path in enumerate(paths()))
+                error.add_note(f"JAX counts the arrays one by one: {shorten(named_leaves)}")
+            raise
+        return unpack(found, content.all_leaves(leaves))
 
     return mapped
