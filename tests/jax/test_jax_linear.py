@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from small_models import number, tied_under
 
@@ -120,3 +121,19 @@ def test_tangents_may_share_more() -> None:
     w = jnp.float32(3.0)
     _, tangent = jaxinterop.jvp(lambda p: p[0] * p[1], ([w, w],), ([1.0, 1.0],))
     assert float(tangent) == 6.0
+
+
+def test_what_has_no_derivative() -> None:
+    """Integers and keys may be arguments, as in JAX: None stands for them, or JAX's float0."""
+
+    def f(x: Any, i: Any, key: Any) -> Any:
+        return x * i * jax.random.bits(key).astype(float)
+
+    key, nothing = jax.random.key(0), np.zeros((), jax.dtypes.float0)
+    slope = 3 * float(jax.random.bits(key))
+    assert jaxinterop.vjp(f, 2.0, 3, key)[1](1.0) == (slope, None, None)
+    assert jaxinterop.jvp(f, (2.0, 3, key), (1.0, nothing, None))[1] == slope
+    assert jaxinterop.linearize(f, 2.0, 3, key)[1](1.0, None, None) == slope
+    assert jaxinterop.vjp(lambda i: 2 * i, 3)[1](nothing) == (None,)
+    assert jaxinterop.jvp(lambda i: 2 * i, (3,), (None,)) == (6, None)
+    assert jaxinterop.linearize(lambda i: 2.0 * i, 3)[1](None) == 0.0

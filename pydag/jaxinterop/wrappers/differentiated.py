@@ -35,6 +35,7 @@ class Differentiated:
         argnums: The arguments that it is by: a position, or several.
         wrt: Which of their leaves; None for all that have a derivative.
         allow_int: Whether integers count.
+        may_be_none: Whether there may be nothing that has a derivative.
 
     Attributes:
         by: The leaves that it is by. Of a ref that is the content.
@@ -49,6 +50,7 @@ class Differentiated:
         options: Options,
         *,
         allow_int: bool = False,
+        may_be_none: bool = False,
     ) -> None:
         self.options, self._args, self._kwargs = options, tuple(args), kwargs
         self._is_one = isinstance(argnums, int)
@@ -60,14 +62,14 @@ class Differentiated:
         rest = tuple(None if i in mine else arg for i, arg in enumerate(args))
         self._others = Call(rest, kwargs, options)
         options.check_selects((self._args, kwargs))
-        self._picked = self._pick(wrt, allow_int)
+        self._picked = self._pick(wrt, allow_int, may_be_none)
         self.by = [self._content(self._leaves[i]) for i in self._picked]
 
     @staticmethod
     def _content(leaf: Leaf) -> Leaf:
         return leaf[...] if jax_private.is_ref(leaf) else leaf
 
-    def _pick(self, wrt: Where | None, allow_int: bool) -> list[int]:
+    def _pick(self, wrt: Where | None, allow_int: bool, may_be_none: bool) -> list[int]:
         """Which of the traced leaves it is by."""
         leaves, content, others = self._leaves, self.content, ""
         if wrt is None:
@@ -78,6 +80,8 @@ class Differentiated:
                 for i, (position, leaf) in enumerate(places)
                 if is_differentiable(leaf, allow_int) and position not in state
             ]
+            if may_be_none:
+                return found
             self._check_arrays(frozenset(found))
         else:
             flags = content.traced_among(self._selected(wrt, allow_int))

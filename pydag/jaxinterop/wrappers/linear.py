@@ -31,7 +31,8 @@ class _Linear:
     ) -> None:
         self._fun, self._source, self._has_aux = fun, Source(fun), has_aux
         self.options = options
-        self.call = Differentiated(tuple(range(len(primals))), None, tuple(primals), {}, options)
+        numbers, args = tuple(range(len(primals))), tuple(primals)
+        self.call = Differentiated(numbers, None, args, {}, options, may_be_none=True)
         self._contents: list[Content] = []
 
     def flat(self) -> Callable[..., Any]:
