@@ -85,6 +85,9 @@ from .ops.map import dag_map_with_accessor as dag_map_with_accessor
 from .ops.map import dag_map_with_accessor_ as dag_map_with_accessor_
 from .ops.map import dag_map_with_path as dag_map_with_path
 from .ops.map import dag_map_with_path_ as dag_map_with_path_
+from .ops.one_level import all_leaves as all_leaves
+from .ops.one_level import dag_flatten_one_level as dag_flatten_one_level
+from .ops.one_level import dag_is_leaf as dag_is_leaf
 from .ops.reduce import dag_all as dag_all
 from .ops.reduce import dag_any as dag_any
 from .ops.reduce import dag_max as dag_max
@@ -92,9 +95,6 @@ from .ops.reduce import dag_min as dag_min
 from .ops.reduce import dag_reduce as dag_reduce
 from .ops.reduce import dag_sum as dag_sum
 from .ops.select import dag_mask as dag_mask
-from .optree_api.one_level import all_leaves as all_leaves
-from .optree_api.one_level import dag_flatten_one_level as dag_flatten_one_level
-from .optree_api.one_level import dag_is_leaf as dag_is_leaf
 from .registry import lookup as lookup
 from .registry.entries import RegistryEntry as RegistryEntry
 from .registry.fields import register_fields as register_fields
@@ -173,7 +173,6 @@ if TYPE_CHECKING:
     from .views.view import view as view
 else:  # to a type checker it would mean that the package has every name
     from .public.first_use import at_first_use as _at_first_use
-    from .public.renamed import missing as _missing
 
     _names_of = {
         "optree_api.broadcast": (
@@ -202,7 +201,7 @@ else:  # to a type checker it would mean that the package has every name
     _later = {name: module for module, names in _names_of.items() for name in names.split()}
     _modules = ("accessors", "dag", "dagspec", "dataclasses", "files", "functools", "integrations")
     _later |= {name: name for name in _modules}
-    __getattr__, __dir__ = _at_first_use("pydag", _later, _missing)
+    __getattr__, __dir__ = _at_first_use("pydag", _later)
 
 __version__ = "0.1.0"
 

@@ -31,6 +31,8 @@ from .ops.map import dag_map_with_accessor as map_with_accessor
 from .ops.map import dag_map_with_accessor_ as map_with_accessor_
 from .ops.map import dag_map_with_path as map_with_path
 from .ops.map import dag_map_with_path_ as map_with_path_
+from .ops.one_level import dag_flatten_one_level as flatten_one_level
+from .ops.one_level import dag_is_leaf as is_leaf
 from .ops.partition import dag_partition as partition
 from .ops.partition import dag_replace_nones as replace_nones
 from .ops.reduce import dag_all as all
@@ -45,8 +47,6 @@ from .optree_api.broadcast import dag_broadcast_map as broadcast_map
 from .optree_api.broadcast import dag_broadcast_map_with_accessor as broadcast_map_with_accessor
 from .optree_api.broadcast import dag_broadcast_map_with_path as broadcast_map_with_path
 from .optree_api.broadcast import dag_broadcast_prefix as broadcast_prefix
-from .optree_api.one_level import dag_flatten_one_level as flatten_one_level
-from .optree_api.one_level import dag_is_leaf as is_leaf
 from .optree_api.reexport import ReexportedModule as ReexportedModule
 from .optree_api.reexport import reexport as reexport
 from .optree_api.transpose import dag_transpose as transpose

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 
-from pydag.public.swapped import MISSING, refuse_class
+from pydag.public.hints import MISSING
 from pydag.structure.text import short_repr
 
 
@@ -20,7 +20,9 @@ def check_path(path: object, tree: object, call: str) -> None:
     if isinstance(path, str | bytes | os.PathLike):
         if tree is MISSING:
             raise TypeError(f"there is nothing to save\n  Write: {call}.")
-        refuse_class(tree, "a tree is needed", "Make one first, such as {}(...).")
+        if isinstance(tree, type):
+            name = tree.__name__
+            raise TypeError(f"a tree is needed, got the class {name}\n  Make one: {name}(...).")
         return
     swap = "Swap them" if isinstance(tree, str | os.PathLike) else "Write"
     raise TypeError(f"the path of a file comes first, got {short_repr(path)}\n  {swap}: {call}.")

@@ -4,7 +4,7 @@
 import os
 
 import pydag._core as _core
-from pydag.public.swapped import MISSING
+from pydag.public.hints import MISSING
 from pydag.typing import Dag, Identity
 
 from .package import STRUCTURE as STRUCTURE

@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from .wrappers.vmap import vmap as vmap
 else:  # to a type checker it would mean that the package has every name
     from pydag.public.first_use import at_first_use as _at_first_use
-    from pydag.public.renamed import missing_for_jax as _missing
 
     __getattr__, __dir__ = _at_first_use(
         "pydag.jaxinterop",
@@ -115,7 +114,6 @@ else:  # to a type checker it would mean that the package has every name
             "vmap": "wrappers.vmap",
             "while_loop": "wrappers.loops",
         },
-        _missing,
     )
 
 __all__ = [

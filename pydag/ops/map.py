@@ -7,8 +7,8 @@ from typing import Any, TypeVar, Unpack, overload
 import pydag._core as _core
 from pydag.ops.select import optional_selector
 from pydag.public.compiled import compiled
+from pydag.public.hints import check_function
 from pydag.public.options import with_options
-from pydag.public.swapped import check_function
 from pydag.typing import Builtin, Dag, FlattenOptions, Where
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import pydag._core as _core
+from pydag.public.hints import check_function
 from pydag.public.options import with_options
-from pydag.public.swapped import check_function
 from pydag.typing import Dag, FlattenOptions, Leaf
 
 

@@ -12,8 +12,8 @@ from typing import Unpack
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
+from pydag.public.hints import check_function
 from pydag.public.options import with_options
-from pydag.public.swapped import check_function
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, IsLeaf, Leaf, Path

@@ -9,21 +9,22 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .hints import missing
+
 
 def at_first_use(
-    package: str, modules: Mapping[str, str], missing: Callable[[str], Exception]
+    package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Makes `__getattr__` and `__dir__` for a package.
 
     Args:
         package: Its name.
         modules: For each such name, the module below the package that has it; or that it is.
-        missing: The error for a name that the package doesn't have.
     """
 
     def find(name: str) -> Any:
         if name not in modules:
-            raise missing(name)
+            raise missing(package, name)
         module = importlib.import_module(f"{package}.{modules[name]}")
         # A module may have imported another library's of its name.
         value = module if name == modules[name] else getattr(module, name, module)

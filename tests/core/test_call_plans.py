@@ -132,9 +132,9 @@ def test_a_plan() -> None:
     Where a static leaf is another object, or a leaf is of another class, it isn't called.
     """
 
-    def call(*parts: Any, tree: Any = TREE) -> Any:
+    def call(positions: Any = (), statics: Any = (), tree: Any = TREE) -> Any:
         compiled = Compiled()
-        compiled.add("key", *parts, tree=tree)
+        compiled.add("key", positions, statics, tree)
         answers = [compiled.call() for _ in range(3)]  # the structure is known from the second on
         assert answers[1:] == answers[:2]
         calls.append(compiled.calls[-1:])

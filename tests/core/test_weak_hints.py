@@ -142,8 +142,8 @@ def test_names_that_are_for_jax() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.splitlines() == [
-        "pydag has no 'jit'; did you mean 'pydag.jaxinterop.jit'?",
-        "pydag has no 'Dag'; did you mean 'pydag.jaxinterop.Dag'?",
+        "pydag has no 'jit': write `import pydag.jaxinterop as pj`, and pj.jit",
+        "pydag has no 'Dag': write `import pydag.jaxinterop as pj`, and pj.Dag",
         "pydag has no 'leaves'; did you mean 'dag_leaves'?",
         "module 'pydag' has no attribute 'no_such'",
         "False",
@@ -157,7 +157,7 @@ def test_the_package_for_jax_is_named_with_its_import() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.splitlines() == [
-        "pydag.jaxinterop isn't imported yet: write `import pydag.jaxinterop as pj`"
+        "pydag has no 'jaxinterop': write `import pydag.jaxinterop as pj`"
     ], done.stderr
 
 

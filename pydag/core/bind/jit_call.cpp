@@ -165,7 +165,8 @@ void bind_jit_call(nb::module_ &module) {
             copy_donated(leaves, all, donated, copy);
             return leaves.take_list();
         },
-        nb::sig("def donated_apart(leaves: list[object], donated: tuple[int, ...], copy: object, /) -> list[object]"));
+        nb::sig("def donated_apart(leaves: list[Any], donated: tuple[int, ...], copy: Callable[[Any], Any], /) -> "
+                "list[Any]"));
     make_jit_caller_type();
     module.attr("JitCaller") = JitCallerBox::type();
     module.def(

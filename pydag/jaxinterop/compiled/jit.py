@@ -17,7 +17,7 @@ from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import NOTHING, Chosen, check_function, spot_text
 from pydag.jaxinterop.treatments.outputs import is_sharding
 from pydag.jaxinterop.typed import Jit, JitOptions, Jitted, P, R
-from pydag.public.unexpected import raise_unexpected
+from pydag.public.hints import raise_unexpected
 from pydag.registry.class_table import names_in
 from pydag.typing import Identity, Where
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.numbers import with_arrays
 from pydag.optree_api.broadcast import broadcast_prefix
-from pydag.public.swapped import check_function
+from pydag.public.hints import check_function
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
 from .paths import KeyPath, TakesPath, by_path, key_path
