@@ -22,7 +22,9 @@ def check_path(path: object, tree: object, call: str) -> None:
             raise TypeError(f"there is nothing to save\n  Write: {call}.")
         if isinstance(tree, type):
             name = tree.__name__
-            raise TypeError(f"a tree is needed, got the class {name}\n  Make one: {name}(...).")
+            raise TypeError(
+                f"a tree is needed, got the class {name}\n  Make one first, such as {name}(...)."
+            )
         return
     swap = "Swap them" if isinstance(tree, str | os.PathLike) else "Write"
     raise TypeError(f"the path of a file comes first, got {short_repr(path)}\n  {swap}: {call}.")

@@ -53,10 +53,13 @@ def missing(module: str, name: str) -> Exception:
         tries.insert(0, (f"{jax}.tree", name.removeprefix("tree_")))
     for package, meant in tries:
         if meant in getattr(sys.modules.get(package), "__all__", ()) and name[:1] != "_":
-            where = "" if package == module else f"{package}."
+            where = "" if package == module == "pydag" else f"{package}."
             return AttributeError(f"{module} has no '{name}'; did you mean '{where}{meant}'?")
-    if name in _INSTEAD:
-        return AttributeError(f"{module} has no '{name}': {_INSTEAD[name]}")
+    cure = _INSTEAD.get(name)
+    if module == jax and hasattr(sys.modules.get("optax"), name):
+        cure = f"that is optax's\n  Give it to pydag.jaxinterop.optimizer(optax.{name}(...))."
+    if cure:
+        return AttributeError(f"{module} has no '{name}': {cure}")
     # With `name` and `obj` Python itself proposes names with a similar spelling.
     text = f"module '{module}' has no attribute '{name}'"
     return AttributeError(text, name=name, obj=sys.modules[module])

@@ -55,12 +55,12 @@ def names() -> dict[str, Any]:
 # What is written by mistake, and a pattern of the text: where it is wrong, and what to write.
 MISTAKES = {
     # names
-    "from pydag import jit": r"pydag has no 'jit'; did you mean 'pydag.jaxinterop.jit'",
-    "from pydag import Module": r"did you mean 'pydag.jaxinterop.Module'",
+    "pydag.jit": r"pydag has no 'jit'; did you mean 'pydag.jaxinterop.jit'",
+    "pydag.Module": r"did you mean 'pydag.jaxinterop.Module'",
     "pydag.value_and_grad": r"did you mean 'pydag.jaxinterop.value_and_grad'",
     "pydag.tree_map": r"pydag has no 'tree_map'; did you mean 'dag_map'",
     "pydag.flatten": r"did you mean 'dag_flatten'",
-    "from pydag.jaxinterop import tree_map": r"did you mean 'pydag.jaxinterop.tree.map'",
+    "pj.tree_map": r"did you mean 'pydag.jaxinterop.tree.map'",
     "pj.dag_map": r"did you mean 'pydag.dag_map'",
     "pj.filter_jit": r"did you mean 'pydag.jaxinterop.jit'",
     "pj.adam(1e-3)": r"no 'adam': that is optax's\n.*optimizer\(optax\.adam\(\.\.\.\)\)",
