@@ -163,13 +163,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    wrt: Where | None = None,
-    update_argnums: Any = None,
-    update_argnames: Any = None,
+    **options: Unpack[GradOptions],
 ) -> Callable[..., Any]:
     """A function that returns the gradient of `fun`; as `jax.grad`, and as `value_and_grad` here.
 
@@ -189,20 +183,8 @@ def grad(
     >>> float(gradient["b"]), gradient["scale"]
     (12.0, None)
     """
-    both = value_and_grad(
-        fun,
-        argnums,
-        has_aux,
-        holomorphic,
-        allow_int,
-        reduce_axes,
-        namespace=namespace,
-        identity=identity,
-        static=static,
-        wrt=wrt,
-        update_argnums=update_argnums,
-        update_argnames=update_argnames,
-    )
+    more: Any = options
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, **more)
 
     @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
