@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 import pytest
 
 import pydag
@@ -188,22 +187,3 @@ def test_sixty_levels() -> None:
     [text] = warned(lambda: pj.jit(untied_below)(tree))
     assert "args[0][0] and args[0][1] are one object" in text
     assert len(text) < 2000
-
-
-def test_the_two_models_of_lookahead() -> None:
-    """They start as one, and come apart in silence; a tie within one doesn't."""
-    w = jnp.ones(2)
-    pair = optax.LookaheadParams.init_synced({"a": w, "b": w})
-    for given in (pair, [pair]):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            pj.jit(_apart)(given)
-        with pytest.warns(LostTieWarning, match=r"fast\['a'\] and .*fast\['b'\]"):
-            pj.jit(lambda p: jax.tree.map(lambda x: x + 1, p))(given)
-
-
-def _apart(given: Any) -> Any:
-    """The models of a pair, shared within and not among each other."""
-    pair = given[0] if isinstance(given, list) else given
-    new = type(pair)(*(pydag.dag_map(lambda x: x + 1, model) for model in pair))
-    return [new] if isinstance(given, list) else new

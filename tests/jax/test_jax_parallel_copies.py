@@ -217,13 +217,3 @@ def test_ties_that_are_meant_are_told() -> None:
     trees: dict[str, Any] = {"list": [layer, layer], "leaves": {"h": w, "c": w}}
     trees["inside"] = {"state": {"one": tied, "two": tied}}
     assert {name: lost(tree) for name, tree in trees.items()} == dict.fromkeys(trees, 1)
-
-
-def test_a_lost_tie_names_the_other_cure() -> None:
-    """Where two leaves came apart they may only have started equal."""
-    w = jnp.ones(2)
-    [text] = told(
-        lambda: pj.jit(lambda t: {"h": t["h"] + 1, "c": t["c"] + 2})({"h": w, "c": w}),
-        pj.LostTieWarning,
-    )
-    assert "If the two only start equal, copy one before (pj.tree.copy)" in text

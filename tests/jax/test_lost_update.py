@@ -174,17 +174,6 @@ def test_a_module_of_nnx_that_is_split() -> None:
     assert (merged.calls, merged.h[0]) == (1, 1)
 
 
-def test_a_carry_that_is_changed_and_returned() -> None:
-    """The body of a scan may change its carry in place."""
-
-    def body(model: Any, x: Any) -> Any:
-        return model, model(x)
-
-    model, ys = pj.scan(body, Net(), jnp.ones((4, 3)))
-    assert ys.shape == (4, 3)
-    assert model.norm.mean.shape == (3,)
-
-
 def test_a_lazily_made_weight() -> None:
     """An array in an attribute that held None, or wasn't there, is a change."""
 
@@ -196,21 +185,6 @@ def test_a_lazily_made_weight() -> None:
     with pytest.warns(LostUpdateWarning, match=r"args\[0\].lazy, args\[0\].other") as caught:
         pj.jit(f)(Net())
     assert "make it before (an array of zeros)" in str(caught[0].message)
-
-
-def test_a_mapped_copy_is_a_result() -> None:
-    """A model that is changed and then mapped was not lost: it is what the map saw."""
-
-    def f(model: Any, x: Any) -> Any:
-        model(x)
-        return pj.tree.map(lambda a: a * 0.5, model)
-
-    def g(model: Any, xs: Any) -> Any:
-        model.w = model.w * 0.9
-        return pj.scan(lambda m, x: (m, m.w.sum()), model, xs)
-
-    pj.jit(f)(Net(), X)
-    pj.jit(g)(Net(), X)
 
 
 def test_the_outer_model_is_not_changed_by_an_inner_function() -> None:

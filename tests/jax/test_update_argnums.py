@@ -97,21 +97,6 @@ def test_lower_compile_and_call() -> None:
     check(model, 1)
 
 
-def test_traced_once() -> None:
-    """A second call compiles nothing, though the leaves are other ones."""
-    count = 0
-
-    def f(model: Any, x: Any) -> Any:
-        nonlocal count
-        count += 1
-        return model(x)
-
-    jitted, model = pj.jit(f, update_argnums=0), Net()
-    for _ in range(4):
-        jitted(model, X)
-    assert count == 1
-
-
 def test_nested() -> None:
     """What an inner function changed in the traced model is handed on by the outer one."""
     model = Net()
@@ -193,22 +178,8 @@ def test_ties() -> None:
     assert tied["b"][0].tolist() == [2.0, 2.0, 2.0]
 
 
-def test_an_array_that_another_argument_holds() -> None:
-    """An array of which one holder is updated and another one stays as it is: a tie is cut."""
-    w = jnp.ones(3)
-
-    def f(a: Any, b: Any) -> None:
-        a["w"] = a["w"] + 1
-
-    with pytest.raises(pydag.SharingError, match=r"args\[0\]\['w'\] and args\[1\]\['w'\]"):
-        pj.jit(f, update_argnums=0)({"w": w}, {"w": w})
-    tree = {"w": w}
-    pj.jit(lambda a, x: f(a, x), update_argnums=0)(tree, w)  # an argument itself is no holder
-    assert tree["w"].tolist() == [2.0, 2.0, 2.0]
-
-
-def test_meta_fields_and_dags() -> None:
-    """What is static in a record, in a Variable and in a Dag stays, too."""
+def test_meta_fields() -> None:
+    """What is static in a record and in a Variable stays, too."""
 
     class Tagged:
         def __init__(self, w: Any, tag: str) -> None:
@@ -222,35 +193,16 @@ def test_meta_fields_and_dags() -> None:
     def of_variable(tree: Any) -> None:
         tree["v"].set_metadata(tag=9)
 
-    def of_dag(tree: Any) -> None:
-        tree["d"].tree["mode"] = "eval"
-
     tree = {
         "r": Tagged(ARRAY, "old"),
         "v": nnx.Param(ARRAY + 1),
-        "d": pj.Dag({"w": ARRAY + 2, "mode": "train"}),
     }
     for change, text in (
         (of_record, r"(?s)args\[0\]\['r'\]\n.*tag='old'\n.*tag='new'"),
         (of_variable, r"(?s)must keep its structure.*args\[0\]\['v'\]"),
-        (of_dag, r"(?s)args\[0\]\['d'\]\n.*Dag with .*\n.*Dag with "),
     ):
         with pytest.raises(ValueError, match=text):
             pj.jit(change, update_argnums=0)(tree)
-
-
-def test_a_dag() -> None:
-    """The tree of a Dag is updated."""
-    tree = {"a": jnp.zeros(2)}
-
-    def f(dag: Any) -> None:
-        dag.tree["a"] = dag.tree["a"] + 1
-
-    dag = pj.Dag(tree)
-    for _ in range(2):
-        pj.jit(f, update_argnums=0)(dag)
-    assert dag.tree is tree
-    assert tree["a"].tolist() == [2.0, 2.0]
 
 
 def test_a_dag_of_a_tuple() -> None:
@@ -410,21 +362,6 @@ def test_where_something_can_be_changed() -> None:
     state, ref = pj.optimizer(optax.sgd(0.1)).init(Net()), jax.new_ref(X)
     trees = ([X], {"a": X}, (Net(), X), Frozen([X]), pj.Dag((X,)), state, ref, None)
     pj.jit(lambda *trees: X, update_argnums=tuple(range(len(trees))))(*trees)
-
-
-def test_shardings_of_the_result() -> None:
-    """`out_shardings` speaks of the result alone."""
-    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    model = Net()
-    f = pj.jit(lambda m, x: {"a": m(x), "b": x}, update_argnums=0, out_shardings=sharding)
-    f(model, X)
-    g = pj.jit(
-        lambda m, x: {"a": m(x), "b": x},
-        update_argnums=0,
-        out_shardings={"a": None, "b": sharding},
-    )
-    g(model, X)
-    check(model, 2)
 
 
 def test_wrapped_again() -> None:
