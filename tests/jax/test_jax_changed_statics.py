@@ -60,31 +60,6 @@ def test_a_frozen_dataclass_that_was_changed(wrap: Any, by_name: bool) -> None:
     assert traces[:2] == [2, 5]
 
 
-def test_a_class_that_gets_an_equality() -> None:
-    """Its instances are compared from then on, those that were used before as well."""
-
-    class Config:
-        def __init__(self, n: int) -> None:
-            self.n = n
-
-    def f(x: Any, c: Any) -> Any:
-        return x * c.n
-
-    ours = jaxinterop.jit(f, static_argnums=1)
-    old, x = Config(2), jnp.float32(3)
-    for _ in range(3):
-        assert float(ours(x, old)) == 6
-    by_number = {"__eq__": lambda a, b: a.n == b.n, "__hash__": lambda a: hash(a.n)}
-    for name, method in by_number.items():
-        setattr(Config, name, method)
-    new = Config(7)
-    for config in (old, new):
-        for n in (5, 8):
-            config.n = n
-            for _ in range(3):
-                assert float(ours(x, config)) == 3 * n
-
-
 def test_leaves_that_are_static_in_turn() -> None:
     """A leaf that is text is not taken for the array that it was, whatever was called before."""
     f = jaxinterop.jit(lambda x, k: x, static_argnums=1)

@@ -260,11 +260,12 @@ def test_wrapping_again_compiles_nothing_anew(options: Any) -> None:
 
 
 def test_static_values_in_rotation_are_called_by_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the second call on no Python code runs for text, numbers and static arguments."""
-    f = pj.jit(lambda x, tree, n: x * n, static_argnums=2)
+    """From the second call on no Python code runs for text, numbers, and an owner of methods."""
+    f = pj.jit(lambda owner, x, tree, n: x * n, static_argnums=(0, 3))
+    owner = type("Agent", (), {})()
 
     def run() -> list[float]:
-        return [float(f(1.0, {"name": name}, n)) for name in ("a", "b") for n in (1, 2)]
+        return [float(f(owner, 1.0, {"name": name}, n)) for name in ("a", "b") for n in (1, 2)]
 
     def refuse(*args: Any) -> Any:
         raise AssertionError("the core didn't call it")

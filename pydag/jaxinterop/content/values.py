@@ -87,9 +87,16 @@ _SETTLED = (
     *ATOMS, float, complex, type, enum.Enum, np.generic, np.dtype, np.ufunc, types.FunctionType,
     types.BuiltinFunctionType, types.ModuleType, jax.sharding.Sharding, jax.sharding.Mesh,
 )  # fmt: skip
-_is_of_settled_class = ClassTable(
-    lambda value: any(inherits(type(value), base) for base in _SETTLED)
-).of
+
+
+def _has_settled_class(value: Any) -> bool:
+    cls = type(value)
+    own = [names_in(base) for base in bases_of(cls) if base is not object]
+    is_compared_by_identity = not any("__eq__" in names or "__hash__" in names for names in own)
+    return is_compared_by_identity or any(inherits(cls, base) for base in _SETTLED)
+
+
+_is_of_settled_class = ClassTable(_has_settled_class).of
 
 
 def is_settled(value: Any) -> bool:
