@@ -110,6 +110,41 @@ def with_contents(inner: Any, refs: Sequence[int], written: Sequence[int]) -> Ca
     return flat
 
 
+def threaded(
+    flat: Callable[..., Any],
+    refs: Sequence[Leaf],
+    place: Callable[[int], str],
+    *,
+    may_write: bool = True,
+) -> Callable[..., Any]:
+    """Of a function that gets refs last, one that gets contents and also returns the new ones.
+
+    Args:
+        refs: The caller's.
+        place: The path of each.
+        may_write: Whether the function may write into them; else it returns its result alone.
+
+    Raises:
+        ValueError: When called: the function closes over one of the refs, or writes.
+    """
+    inner = jax.jit(flat)
+
+    def run(*before_and_contents: Any) -> Any:
+        *before, contents = before_and_contents
+        inside = list(map(jax.new_ref, contents))
+        traced = inner.trace(*before, inside)
+        check_not_closed_over(traced, refs, range(len(refs)), place)
+        if not may_write and jax_private.written_inputs(traced):
+            raise ValueError(
+                f"{flat.__name__} writes into a ref of the carry, and is a condition\n"
+                "  Write in the body of the loop."
+            )
+        result = inner(*before, inside)
+        return (result, [ref[...] for ref in inside]) if may_write else result
+
+    return run
+
+
 def write(leaves: Sequence[Leaf], written: Sequence[int], contents: Sequence[Any]) -> None:
     """Makes these the contents of some refs."""
     for i, content in zip(written, contents, strict=True):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`checkpoint`, also known as `remat`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import pack, unpack
+from pydag.jaxinterop.refs import contents
 from pydag.jaxinterop.treatments.arguments import Chosen
 from pydag.jaxinterop.treatments.treatments import Question, treatments
 from pydag.jaxinterop.typed import P, R
@@ -43,8 +44,8 @@ def checkpoint(
     """A function that its derivative computes again, and keeps little of; as `jax.checkpoint`.
 
     One identity table spans all arguments, another the result, as in `jit`. JAX runs the function
-    twice for a derivative, so refs among its arguments go in as their contents, and are written at
-    the end.
+    twice for a derivative, so refs that it reads or writes go in as their contents, and are written
+    at the end.
 
     Args:
         fun: The function.
@@ -80,30 +81,40 @@ def checkpoint(
         options.check_selects(call)
         refs = tuple(i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf))
 
+        def paths() -> Sequence[str]:
+            return content.paths(CALL)
+
         def make(get: Callable[[], Any]) -> Any:
-            def flat(*arrays: Any) -> Any:
-                inside = list(arrays)
-                for i in refs:
-                    inside[i] = jax.new_ref(inside[i])
+            def flat(*inside: Any) -> Any:
                 result, update = run(get(), content.build(inside), options, source, updated=updated)
                 pairs = zip(content.traced_positions(), inside, strict=True)
                 origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
                 packed = pack(result, options, origins)
-                packed = update.beside(packed) if updated else packed
-                return packed, [inside[i][...] for i in refs]
+                return update.beside(packed) if updated else packed
 
-            return named(flat, source, lambda: content.paths(CALL))
+            return named(flat, source, paths)
 
         flat = kept_body(fun, ("checkpoint", content, refs, options.key(), updated), (), make)
+        used: tuple[int, ...] = ()
+        if refs:
+            jitted = jax.jit(flat)
+            traced = jitted.trace(*leaves)
+            contents.check_not_closed_over(traced, leaves, refs, paths().__getitem__)
+            # Into others a rule may write that runs backward, when the function has ended.
+            used = tuple(
+                sorted(jax_private.written_inputs(traced, or_read=True).intersection(refs))
+            )
+            if used:
+                flat = named(contents.with_contents(jitted, used, used), source, paths)
         may_share = prevent_cse
         if not isinstance(prevent_cse, bool):
             prefix = (tuple(prevent_cse), True)
             may_share = tuple(treatments(_CSE, prefix, call, content, options))
         staged = jax.checkpoint(flat, prevent_cse=may_share, policy=policy)
-        arrays = [leaf[...] if i in refs else leaf for i, leaf in enumerate(leaves)]
-        packed, contents = staged(*arrays)
-        for i, new in zip(refs, contents, strict=True):
-            leaves[i][...] = new
+        found = staged(*(leaf[...] if i in used else leaf for i, leaf in enumerate(leaves)))
+        packed, new = found if used else (found, ())
+        for i, content_after in zip(used, new, strict=True):
+            leaves[i][...] = content_after
         everything = content.all_leaves(leaves)
         return finish(packed, (args, kwargs), lambda packed: unpack(packed, everything))
 

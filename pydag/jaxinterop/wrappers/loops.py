@@ -13,6 +13,7 @@ from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.jaxinterop.typed import R
+from pydag.jaxinterop.refs.contents import threaded
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .carried import Carried, kept_body
@@ -28,23 +29,20 @@ class _Contents:
 
     def start(self, packed: Packed) -> Any:
         """The arrays, and beside them the contents, if there are refs."""
-        return self._beside(packed, self._carried.refs.values())
-
-    def _beside(self, packed: Packed, refs: Iterable[Leaf]) -> Any:
-        return (packed, [ref[...] for ref in refs]) if self._carried.refs else packed
+        refs = self._carried.refs.values()
+        return (packed, [ref[...] for ref in refs]) if refs else packed
 
     def _divided(self, values: Any) -> Any:
         return values if self._carried.refs else (values, [])
 
-    def inside(self, values: Any) -> tuple[Dag, list[Leaf]]:
-        """The carry as the body gets it, and its refs."""
-        packed, contents = self._divided(values)
-        refs = list(map(jax.new_ref, contents))
-        return self._carried.build(packed, refs), refs
-
-    def after(self, result: Dag, refs: Sequence[Leaf]) -> Any:
-        """The arrays and the contents that the body leaves."""
-        return self._beside(self._carried.match(result, _CARRY, refs), refs)
+    def threaded(self, flat: Callable[..., Any], *, may_write: bool = True) -> Callable[..., Any]:
+        """Of a function that gets refs last, one of a carry, which returns the new contents."""
+        paths, refs = self._carried.content.paths("init_val"), self._carried.refs
+        if not refs:
+            return lambda *args: flat(*args, [])
+        places = [paths[i] for i in refs]
+        run = threaded(flat, list(refs.values()), places.__getitem__, may_write=may_write)
+        return lambda *args: run(*args[:-1], *args[-1])
 
     def finish(self, values: Any) -> Dag:
         """The carry at last; the caller's refs are written."""
@@ -94,20 +92,21 @@ def while_loop(
     def condition(get: Callable[[], Any]) -> Any:
         source = Source(get())
 
-        def flat(values: Any) -> Any:
-            tree, _ = carry.inside(values)
-            return run_body(get(), (tree,), options, source, "carry")
+        def flat(arrays: Any, refs: Any) -> Any:
+            return run_body(get(), (carried.build(arrays, refs),), options, source, "carry")
 
-        return named(flat, source, parameters=names_in_body(get(), "carry"))
+        run = carry.threaded(named(flat, source), may_write=False)
+        return named(lambda values: run(values), source, parameters=names_in_body(get(), "carry"))
 
     def body(get: Callable[[], Any]) -> Any:
         source = Source(get())
 
-        def flat(values: Any) -> Any:
-            tree, refs = carry.inside(values)
-            return carry.after(run_body(get(), (tree,), options, source, "carry"), refs)
+        def flat(arrays: Any, refs: Any) -> Any:
+            tree = carried.build(arrays, refs)
+            return carried.match(run_body(get(), (tree,), options, source, "carry"), _CARRY, refs)
 
-        return named(flat, source, parameters=names_in_body(get(), "carry"))
+        run = carry.threaded(named(flat, source))
+        return named(lambda values: run(values), source, parameters=names_in_body(get(), "carry"))
 
     found = jax.lax.while_loop(
         kept_body(cond_fun, ("while condition", *key), carried.refs, condition),
@@ -156,16 +155,14 @@ def fori_loop(
     def body(get: Callable[[], Any]) -> Any:
         source = Source(get())
 
-        def flat(i: Any, values: Any) -> Any:
-            if not takes_contents:
-                tree = carried.build(values)
-                result = run_body(get(), (i, tree), options, source, "i", "carry")
-                return carried.match(result, _CARRY)
-            tree, refs = carry.inside(values)
+        def flat(i: Any, arrays: Any, refs: Any = None) -> Any:
+            tree = carried.build(arrays, refs)
             result = run_body(get(), (i, tree), options, source, "i", "carry")
-            return carry.after(result, refs)
+            return carried.match(result, _CARRY, refs)
 
-        return named(flat, source, parameters=names_in_body(get(), "i", "carry"))
+        run = carry.threaded(named(flat, source)) if takes_contents else flat
+        parameters = names_in_body(get(), "i", "carry")
+        return named(lambda i, values: run(i, values), source, parameters=parameters)
 
     flat = kept_body(body_fun, key, carried.refs, body)
     start: Any = carried.pack(arrays)
