@@ -72,21 +72,3 @@ def test_of_other_structures_and_static_content() -> None:
     del data, f
     assert alive() is None
 
-
-def with_rules(f: Any) -> tuple[Any, Any]:
-    """Functions whose rules close over the same."""
-    one, other = pj.custom_jvp(f), pj.custom_vjp(f)
-    one.defjvp(lambda p, t: (f(*p), f(*t)))
-    other.defvjp(lambda p: (f(p), None), lambda _, t: (f(t),))
-    return one, other
-
-
-def test_rules_of_derivatives() -> None:
-    """Nor do functions with rules of their own, and these rules."""
-    data = Data()
-    one, other = with_rules(closing_over(data))
-    for g in (one, other):
-        pj.grad(lambda p, g=g: pj.tree.reduce(lambda x, y: x + y.sum(), g(p), 0.0))(tied())
-    alive = weakref.ref(data)
-    del data, one, other, g
-    assert alive() is None

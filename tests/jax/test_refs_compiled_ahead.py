@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that are compiled for descriptions of refs, and called with refs."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -65,7 +66,7 @@ def test_a_shared_description_is_a_shared_ref() -> None:
     one = ref(0.0, 1.0)
     assert compiled({"a": one, "b": one}) is one
     assert one[...].tolist() == [1.0, 2.0]
-    with pytest.raises(TypeError, match="another structure, sharing"):
+    with pytest.raises(TypeError, match=r"another structure(.|\n)*one object\n.*two objects"):
         compiled({"a": one, "b": ref(0.0, 1.0)})
 
 
@@ -73,44 +74,22 @@ def read(m: Any) -> Any:
     return m["r"][...] + 1.0
 
 
-def plain() -> Any:
-    return jnp.ones(2)
-
-
-def of_a_kind() -> Any:
-    return jax.new_ref(jnp.ones(2), kind="no_grad_no_remat")
-
-
+ORDINARY, OTHER = "a ref", "an array, or a ref with a kind or a memory space of its own"
 OTHERS: dict[str, tuple[Any, Callable[[], Any], str, str]] = {
-    "a ref for an array": (plain(), lambda: ref(1.0, 2.0), "not a ref", "a ref"),
-    "an array for a ref": (ROW, plain, "a ref", "not a ref"),
-    "a ref of a kind": (
-        ROW,
-        of_a_kind,
-        "a ref",
-        "a ref with a kind= or a memory_space= of its own",
-    ),
+    "a ref for an array": (jnp.ones(2), lambda: ref(1.0, 2.0), OTHER, ORDINARY),
+    "an array for a ref": (ROW, lambda: jnp.ones(2), ORDINARY, OTHER),
+    "a ref of a kind": (ROW, lambda: jax.new_ref(jnp.ones(2), kind="no_grad"), ORDINARY, OTHER),
 }
 
 
-@pytest.mark.parametrize("is_kept", [True, False])
 @pytest.mark.parametrize("case", OTHERS)
-def test_other_refs_than_compiled_for(case: str, *, is_kept: bool) -> None:
-    """The error says where there is a ref, and where there was one when it was compiled.
-
-    It does so where nothing but what was compiled is left of the function, too.
-    """
+def test_other_refs_than_compiled_for(case: str) -> None:
+    """The error says where there is a ref, and where there was one when it was compiled."""
     compiled_for, called_with, first, second = OTHERS[case]
-    function: Any = pj.jit(lambda m: read(m))
-    compiled = function.lower({"r": compiled_for}).compile()
-    if not is_kept:
-        del function
-    with pytest.raises(TypeError) as caught:
+    compiled = pj.jit(read).lower({"r": compiled_for}).compile()
+    text = f"args[0]['r']\n  first:  {first}\n  second: {second}\n"
+    with pytest.raises(TypeError, match=re.escape(text)):
         compiled({"r": called_with()})
-    assert str(caught.value).endswith(
-        f"(first: compiled for, second: called with)\nargs[0]['r']\n"
-        f"  first:  {first}\n  second: {second}"
-    )
 
 
 def test_refs_in_another_structure_than_compiled_for() -> None:

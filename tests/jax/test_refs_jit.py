@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refs and `jit`: passed once, returned as they are, written as arrays are."""
 
-import warnings
 from typing import Any
 
 import pytest
@@ -52,33 +51,6 @@ def test_a_result_with_static_leaves_holds_the_ref() -> None:
     assert float(out["sum"]) == 2.0
 
 
-def test_a_result_with_shardings_holds_the_ref() -> None:
-    """`out_shardings` that are a prefix leave refs to themselves."""
-    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    ref = jax.new_ref(jnp.ones(2))
-    step = pj.jit(lambda m: (m, m["r"][...] * 2), out_shardings=(None, sharding))
-    for _ in range(2):
-        out, twice = step({"r": ref})
-        assert out["r"] is ref
-        assert twice.tolist() == [2.0, 2.0]
-
-
-def test_a_ref_that_the_function_made_is_a_fresh_one() -> None:
-    """It has the last content, and is one object at all its places; another one at each call."""
-
-    @pj.jit
-    def make(x: Any) -> Any:
-        made = jax.new_ref(x)
-        made[...] = made[...] * 2
-        return {"a": made, "b": made}
-
-    one, other = make(jnp.ones(2)), make(jnp.ones(2))
-    assert one["a"] is one["b"]
-    assert one["a"] is not other["a"]
-    assert isinstance(one["a"], jax.Ref)
-    assert one["a"][...].tolist() == [2.0, 2.0]
-
-
 def test_what_is_only_read_is_not_donated() -> None:
     """The content of a ref that is read stays the very array; of a written one it is replaced."""
     read, written = jax.new_ref(jnp.ones(2)), jax.new_ref(jnp.zeros(2))
@@ -120,25 +92,6 @@ def test_a_ref_of_a_random_key() -> None:
 
     first, second = draw({"k": ref}), draw({"k": ref})
     assert float(first) != float(second)
-
-
-def test_arrays_and_refs_at_one_place() -> None:
-    """The same function takes an array where it took a ref, and the other way round."""
-    step = pj.jit(lambda m: m["x"][...] * 2)
-    ref = jax.new_ref(jnp.ones(2))
-    for x in (jnp.ones(2), ref, jnp.ones(2), ref):
-        assert step({"x": x}).tolist() == [2.0, 2.0]
-
-
-def test_donation_of_refs_says_nothing() -> None:
-    """`donate_argnums` that covers refs is neither an error nor a warning."""
-    ref = jax.new_ref(jnp.zeros(2))
-    step = pj.jit(lambda a, b: add_to(a["r"], b["r"][...] + 1.0), donate_argnums=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for _ in range(2):
-            step({"r": ref}, {"r": ref})
-    assert ref[...].tolist() == [3.0, 3.0]
 
 
 def test_donated_arrays_beside_refs() -> None:
@@ -239,21 +192,6 @@ def test_a_closed_over_ref_is_written() -> None:
     assert float(around[...]) == 2.0
 
 
-def test_an_error_leaves_the_contents() -> None:
-    """What raises while it is traced has written nothing."""
-    ref = jax.new_ref(jnp.zeros(()))
-
-    @pj.jit
-    def step(m: Any) -> None:
-        add_to(m["r"], 1.0)
-        raise RuntimeError("half way")
-
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match="half way"):
-            step({"r": ref})
-    assert float(ref[...]) == 0.0
-
-
 def test_a_deleted_content() -> None:
     """A ref whose array is gone is JAX's error."""
     ref = jax.new_ref(jnp.zeros(()))
@@ -265,13 +203,13 @@ def test_a_deleted_content() -> None:
 
 
 def test_in_shardings_that_differ() -> None:
-    """`in_shardings` other than the ref's own are an error with the path."""
+    """`in_shardings` other than the ref's own are JAX's error."""
     mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     own = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
     host = own.with_memory_kind("pinned_host")
     ref = jax.new_ref(jax.device_put(jnp.zeros(2), own))
     assert pj.jit(lambda m: m["r"][...].sum(), in_shardings=own)({"r": ref}) == 0.0
-    with pytest.raises(ValueError, match=r"args\[0\]\['r'\]"):
+    with pytest.raises(ValueError, match="arg memory kind: device"):
         pj.jit(lambda m: m["r"][...].sum(), in_shardings=host)({"r": ref})
 
 

@@ -21,12 +21,7 @@ SQUARED: dict[str, Callable[[Any], Any]] = {
     "scan": lambda r: pj.scan(lambda c, _: (square(r), (c, None))[1], 0, length=1),
     "fori_loop": lambda r: pj.fori_loop(0, 1, lambda i, c: (square(r), c)[1], 0),
     "cond": lambda r: pj.cond(r[...] > 0, lambda: square(r), lambda: None),
-    "switch": lambda r: pj.switch(jnp.array(1), [lambda: None, lambda: square(r)]),
-    "checkpoint": lambda r: pj.checkpoint(lambda: square(r))(),
     "map": lambda r: pj.map(lambda i: (square(r), i)[1], jnp.arange(1)),
-    "read by checkpoint": lambda r: r.__setitem__(
-        ..., pj.checkpoint(lambda: jnp.sin(r[...]) * r[...])()
-    ),
     "in a loop in a loop": lambda r: pj.scan(
         lambda c, _: (c, pj.fori_loop(0, 1, lambda i, k: (square(r), k)[1], c)), 0, length=1
     ),
@@ -54,7 +49,6 @@ DERIVATIVES: dict[str, Callable[[Any], Any]] = {
     "vjp": lambda f: pj.vjp(f, 2.0)[1](1.0)[0],
     "jvp": lambda f: pj.jvp(f, (2.0,), (1.0,))[1],
     "linearize": lambda f: pj.linearize(f, 2.0)[1](1.0),
-    "jacrev": lambda f: pj.jacrev(f)(2.0),
     "JAX's grad": lambda f: jax.grad(f)(2.0),
     "JAX's jvp": lambda f: jax.jvp(f, (2.0,), (1.0,))[1],
 }
@@ -98,7 +92,7 @@ def test_weights_in_refs(name: str) -> None:
 
 
 @pytest.mark.parametrize("how", DERIVATIVES)
-@pytest.mark.parametrize("loop", ["scan", "fori_loop", "cond", "checkpoint", "map"])
+@pytest.mark.parametrize("loop", ["scan", "fori_loop", "map"])
 def test_an_accumulator(loop: str, how: str) -> None:
     """A sum that a loop adds up in a ref, which begins with zero, has the derivative of the sum."""
 
@@ -111,8 +105,6 @@ def test_an_accumulator(loop: str, how: str) -> None:
         runs: dict[str, Callable[[], Any]] = {
             "scan": lambda: pj.scan(lambda c, i: (add(i), (c, None))[1], 0, jnp.arange(3.0)),
             "fori_loop": lambda: pj.fori_loop(0, 3, lambda i, c: (add(i), c)[1], 0),
-            "cond": lambda: pj.cond(jnp.array(True), lambda: add(5.0), lambda: None),
-            "checkpoint": lambda: pj.checkpoint(lambda: add(5.0))(),
             "map": lambda: pj.map(lambda i: (add(i), i)[1], jnp.arange(3.0)),
         }
         runs[loop]()
@@ -121,34 +113,6 @@ def test_an_accumulator(loop: str, how: str) -> None:
     assert float(DERIVATIVES[how](f)) == pytest.approx(6.0 * float(jnp.cos(2.0)))
     doubled = pj.vmap(f)(jnp.array([2.0, 0.0])).tolist()
     assert doubled == pytest.approx([6.0 * float(jnp.sin(2.0)), 0.0])
-
-
-def test_a_checkpoint_computes_again_what_it_read() -> None:
-    """A ref that is written after the checkpoint has read it leaves the gradient as it is."""
-    ref = jax.new_ref(0.0)
-
-    def f(x: Any) -> Any:
-        ref[...] = 2.0
-        found = pj.checkpoint(lambda x: ref[...] * jnp.sin(x))(x)
-        ref[...] = 100.0
-        return found
-
-    for how in ("grad", "grad of jit", "jit of grad"):
-        assert float(DERIVATIVES[how](f)) == pytest.approx(2.0 * float(jnp.cos(2.0)))
-
-
-def test_a_condition_that_reads() -> None:
-    """The condition of a loop reads a ref of the function's own, which the body writes."""
-
-    def f(x: Any) -> Any:
-        ref = jax.new_ref(x)
-        pj.while_loop(
-            lambda c: ref[...] < 5.0, lambda c: (ref.__setitem__(..., ref[...] * x), c)[1], 0
-        )
-        return ref[...]
-
-    assert float(pj.jvp(f, (2.0,), (1.0,))[1]) == 12.0  # x**3
-    assert pj.vmap(f)(jnp.array([2.0, 3.0])).tolist() == [8.0, 9.0]
 
 
 # --- refs that can't be lent ---

@@ -83,9 +83,10 @@ class Stage:
         leaves, _, program = self._compiled.prepare(call)
         content = self._program.content
         if program.content != content or program.refs != self._program.refs:
+            shown = difference(content, program.content) or self._other_refs(program)
             raise TypeError(
                 "this was traced for arguments of another structure\n"
-                f"{difference(content, program.content)}\n  Compile for these arguments, too."
+                f"{shown}\n  Compile for these arguments, too."
             )
         returned = self._stage(*self._program.arguments(leaves))
         if self._written:
@@ -93,6 +94,14 @@ class Stage:
             contents.write(leaves, self._written, new)
         everything = content.all_leaves(leaves)
         return finish(returned, call, lambda packed: unpack(packed, everything))
+
+    def _other_refs(self, program: Program) -> str:
+        """Where arguments hold refs and others don't, or refs of a kind."""
+        first, second = set(self._program.refs), set(program.refs)
+        path = program.content.paths(CALL)[min(first ^ second)]
+        sides = ["a ref", "an array, or a ref with a kind or a memory space of its own"]
+        first_side, second_side = sides if first - second else reversed(sides)
+        return f"{path}\n  first:  {first_side}\n  second: {second_side}"
 
 
 def _shape(leaf: Any) -> Any:

@@ -2,6 +2,7 @@
 """`cond` and `switch`: the results of all branches have one structure, and one sharing."""
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import jax
@@ -22,6 +23,8 @@ from pydag.jaxinterop.typed import R
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .carried import kept_body
+
+_ARRAY = -1  # where a result of a branch holds no ref of the operands
 
 
 @with_wrapper_options
@@ -156,10 +159,11 @@ def _explain(
     names = [f"{name}, {Source(f).text}" for name, f in zip(names, functions, strict=True)]
     first, *others = map(_content, results)
     for number, other in enumerate(others, 1):
-        shown = difference(first, other, "result")
+        shown = difference(first[0], other[0], "result") or _other_refs(first, other)
         if not shown:
             continue
-        is_sharing = first.spec != other.spec and unfold_alike(first.spec, other.spec)
+        specs = first[0].spec, other[0].spec
+        is_sharing = specs[0] != specs[1] and unfold_alike(*specs)
         cure = (
             "Copy what only starts equal: pj.tree.copy(...); or tie it in all branches."
             if is_sharing
@@ -172,7 +176,16 @@ def _explain(
         ) from error
 
 
-def _content(result: Any) -> Content:
+def _content(result: Any) -> tuple[Content, Sequence[int]]:
+    """The content of a result, and the origin of each traced leaf."""
     if type(result) is not Packed:
-        return Content(_core.structure(result), (), ())
-    return parts_of(result)[1]
+        return Content(_core.structure(result), (), ()), ()
+    _, content, sources = parts_of(result)
+    return content, sources or ()
+
+
+def _other_refs(first: tuple[Content, Sequence[int]], other: tuple[Content, Sequence[int]]) -> str:
+    """Where two results of one content hold other refs of the operands."""
+    pairs = zip_longest(first[1], other[1], fillvalue=_ARRAY)
+    paths = [path for path, (a, b) in zip(first[0].paths("result"), pairs, strict=False) if a != b]
+    return "".join(f"{path}\n  first and second: not the same ref" for path in paths[:1])

@@ -85,9 +85,12 @@ class Carried:
         wanted = dict(zip(self.refs, self.refs.values() if refs is None else refs, strict=True))
         paths = content.paths(root)
         for i, leaf in enumerate(traced):
-            if wanted.get(i) is not (leaf if jax_private.is_ref(leaf) else None):
-                raise TypeError(f"{paths[i]} must be the very ref that it was before the body")
-            if i not in wanted and not is_traced(leaf):
+            is_ref = jax_private.is_ref(leaf)
+            if i in wanted and leaf is not wanted[i]:
+                if is_ref:
+                    raise TypeError(f"{paths[i]} must be the very ref that it was before the body")
+                raise _unlike(paths[i], "a ref", leaf, "Return the ref; write into it.")
+            if i not in wanted and (is_ref or not is_traced(leaf)):
                 raise _unlike(paths[i], "an array", leaf, "Return an array there.")
         return self.pack(leaf for i, leaf in enumerate(traced) if i not in self.refs)
 
@@ -97,6 +100,7 @@ _ALIKE = "what a body gets and what it returns must be structured alike"
 
 def _unlike(path: str, before: str, leaf: Any, cure: str) -> TypeError:
     after = "an array" if is_traced(leaf) else short_repr(leaf)
+    after = "a ref" if jax_private.is_ref(leaf) else after
     return TypeError(
         f"{_ALIKE}\n  before the body: {path} is {before}\n  after it: it is {after}\n  {cure}"
     )

@@ -5,6 +5,7 @@ Each argument has an identity table of its own, and goes to JAX as a `Packed`. I
 has identity: a rule gets, or gives, a derivative for each place, as in JAX.
 """
 
+import copy
 import inspect
 import types
 from collections.abc import Callable, Sequence
@@ -64,9 +65,11 @@ class Custom(Generic[P, R]):
         numbers = (*numbers_of(nondiff_argnums), *map(names.index, nondiff_argnames))
         self.nondiff_argnums = tuple(sorted({n % len(names) if names else n for n in numbers}))
         source = Source(fun)
+        # What JAX owns must not own what owns JAX's function: no cycle.
+        self.own = own = copy.copy(self)
 
         def flat(*args: Any) -> Any:
-            return self.pack(self.called(fun, args, source), refs_of(self.differentiable(args)))
+            return own.pack(own.called(fun, args, source), refs_of(own.differentiable(args)))
 
         self._jax = self._transformation(named(flat, source), nondiff_argnums=self.nondiff_argnums)
 
@@ -180,30 +183,19 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             jvp: `jvp(*nondiff_args, primals, tangents)` returns `(result, tangent)`.
             symbolic_zeros: As in JAX.
         """
-        self.jvp = jvp
+        self.jvp, own = jvp, self.own
 
         def flat(*args: Any) -> Any:
             *others, primals, tangents = args
             given = (tuple(map(built, primals)), tuple(map(_opened, tangents)))
             result, tangent = pair_of(jvp(*others, *given), jvp, "(primal, tangent)")
-            leaves, content = self.result(result)
-            found = self._matched(content, tangent, jvp)
+            leaves, content = own.result(result)
+            found = _matched(content, tangent, jvp)
             tangents_out = [_tangent(x, t) for x, t in zip(leaves, found, strict=True)]
-            packed = self.pack(result, refs_of(primals))
+            packed = own.pack(result, refs_of(primals))
             return packed, packed_of(content, tangents_out, None)
 
         self._jax.defjvp(named(flat, Source(jvp)), symbolic_zeros=symbolic_zeros)
-
-    @staticmethod
-    def _matched(content: Content, tangent: Any, jvp: Callable[..., Any]) -> Sequence[Any]:
-        try:
-            return content.match(tangent, "tangent")
-        except SharingError:
-            raise
-        except ValueError as error:
-            raise TypeError(
-                f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n{error}"
-            ) from None
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Sets a rule for each argument.
@@ -241,3 +233,14 @@ def _tangent(primal: Leaf, tangent: Any) -> Any:
     if not is_differentiable(primal):
         return np.zeros(jnp.shape(primal), jax.dtypes.float0)
     return jnp.zeros_like(primal) if tangent is None else tangent
+
+
+def _matched(content: Content, tangent: Any, jvp: Callable[..., Any]) -> Sequence[Any]:
+    try:
+        return content.match(tangent, "tangent")
+    except SharingError:
+        raise
+    except ValueError as error:
+        raise TypeError(
+            f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n{error}"
+        ) from None

@@ -64,16 +64,16 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
                 argument, or None for zero. For a ref it has the cotangent of the content.
             symbolic_zeros, optimize_remat, jax_options: As in JAX.
         """
-        self.fwd, self.bwd = fwd, bwd
+        self.fwd, self.bwd, own = fwd, bwd, self.own
         forward_source = Source(fwd)
 
         def forward(*args: Any) -> Any:
-            inputs = self.differentiable(args)
-            pair = self.called(fwd, args, forward_source)
+            inputs = own.differentiable(args)
+            pair = own.called(fwd, args, forward_source)
             result, saved = pair_of(pair, fwd, "(result, saved)")
             contents = [parts_of(x)[1] for x in inputs]
-            kept = self.taken_apart(saved, "saved")
-            return self.pack(result, refs_of(inputs)), (kept, _Inputs(contents))
+            kept = own.taken_apart(saved, "saved")
+            return own.pack(result, refs_of(inputs)), (kept, _Inputs(contents))
 
         def backward(*args: Any) -> tuple[Any, ...]:
             *others, (saved, inputs), cotangent = args
@@ -84,24 +84,12 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
                     f"{len(inputs.contents)} arguments, got {short_repr(found)}"
                 )
             pairs = zip(inputs.contents, found, strict=True)
-            return tuple(self._cotangent(*pair, i) for i, pair in enumerate(pairs))
+            return tuple(_cotangent(*pair, i, own.fun) for i, pair in enumerate(pairs))
 
         options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
         self._jax.defvjp(
             named(forward, forward_source), named(backward, Source(bwd)), **options, **jax_options
         )
-
-    def _cotangent(self, content: Content, found: Any, number: int) -> Packed | None:
-        """The cotangent of an argument, for JAX."""
-        if found is None:
-            return None
-        if is_traced(found) and len(content.traced_positions()) == 1:
-            leaves: Sequence[Any] = [found]  # as in JAX, a leaf for a tree of one leaf
-        else:
-            what = f"the cotangent of argument {number} of {name_of(self.fun)}"
-            leaves = content.match(found, what, what)
-        leaves = [None if jax_private.is_ref(leaf) else leaf for leaf in leaves]
-        return packed_with(content, leaves)
 
 
 class _Inputs:
@@ -127,3 +115,16 @@ def _opened(packed: Any) -> Any:
         waiting = iter(leaves)
         leaves = [next(waiting) if source < 0 else None for source in sources]
     return tangents_of(content, leaves)
+
+
+def _cotangent(content: Content, found: Any, number: int, fun: Callable[..., Any]) -> Packed | None:
+    """The cotangent of an argument, for JAX."""
+    if found is None:
+        return None
+    if is_traced(found) and len(content.traced_positions()) == 1:
+        leaves: Sequence[Any] = [found]  # as in JAX, a leaf for a tree of one leaf
+    else:
+        what = f"the cotangent of argument {number} of {name_of(fun)}"
+        leaves = content.match(found, what, what)
+    leaves = [None if jax_private.is_ref(leaf) else leaf for leaf in leaves]
+    return packed_with(content, leaves)

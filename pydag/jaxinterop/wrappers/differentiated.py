@@ -122,6 +122,11 @@ class Differentiated:
                     f"there is no nnx.Param in {', '.join(self._roots)}, and all else is state\n"
                     "  Choose what to differentiate by: wrt=."
                 )
+            if wrt is None and leaves and all(map(jax_private.is_ref, leaves)):
+                raise TypeError(
+                    f"there are refs alone in {', '.join(self._roots)}, and no derivative is by "
+                    "a ref that isn't selected\n  Choose what to differentiate by: wrt=jax.Ref."
+                )
             raise TypeError(
                 f"{selects} in {', '.join(self._roots)}: there are "
                 f"{', '.join(kinds) or 'no arrays'}; grad requires real- or complex-valued inputs"

@@ -14,6 +14,7 @@ from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.typed import R, TreeOptions
@@ -109,7 +110,11 @@ class Pushforward(_LinearMap):
         given = _tangents(about.call, about.types, tangents)
         with _named("tangent", given, about.types, about.call.paths()):
             found = self.function(*given)
-        return tangents_of(about.content, found)
+        return _tangents_of_result(about.content, found)
+
+
+def _tangents_of_result(content: Content, found: Sequence[Any]) -> Any:
+    return tangents_of(content, [None if jax_private.is_ref(x) else x for x in found])
 
 
 def _cotangent(leaf: Any, shape: Any, dtype: Any) -> Any:
@@ -278,7 +283,7 @@ def jvp(
     given = _tangents(linear.call, types, tangents)
     with _named("tangent", given, types, linear.call.paths()):
         out, changes, more = jax.jvp(linear.flat(), linear.call.by, given, has_aux=True)
-    return linear.finish(out, more, tangents_of(linear.content, changes))
+    return linear.finish(out, more, _tangents_of_result(linear.content, changes))
 
 
 @overload

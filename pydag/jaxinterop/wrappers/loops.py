@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`while_loop` and `fori_loop`. What is one object in a carry before the body is one after it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,10 +11,10 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed
+from pydag.jaxinterop.refs.contents import threaded
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.jaxinterop.typed import R
-from pydag.jaxinterop.refs.contents import threaded
-from pydag.typing import Dag, Identity, Leaf, Where
+from pydag.typing import Dag, Identity, Where
 
 from .carried import Carried, kept_body
 
