@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydag.jaxinterop.boundary.match import Side, check_alike
-from pydag.jaxinterop.prefixes.treatments import Question, treatments
-from pydag.jaxinterop.static.untraced import Options
 from strategies import thorough
 
 import pydag
 from pydag import jaxinterop
+from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.treatments.treatments import Question, treatments
 
-QUESTION = Question("prefix", lambda treatment: f"treated by {treatment}", "Don't.")
+QUESTION = Question("prefix", lambda treatment: f"treated by {treatment}")
 
 
 @st.composite
@@ -86,8 +86,9 @@ def test_treatments(data: st.DataObject) -> None:
     expected: dict[int, set[Any]] = {}
     for path, leaf in by_path:
         expected.setdefault(id(leaf), set()).add(treatment_of(prefix, path))
+    leaves, content = take_apart(tree, Options())
     try:
-        found = treatments({"tree": tree}, {"tree": prefix}, QUESTION, Options())
+        found = treatments(QUESTION, prefix, tree, content, Options(), "tree")
     except pydag.SharingError as error:
         assert any(len(several) > 1 for several in expected.values())
         first, second = re.findall(
@@ -98,22 +99,8 @@ def test_treatments(data: st.DataObject) -> None:
         assert first != second
         return
     assert all(len(several) == 1 for several in expected.values())
-    for leaf, treatment in zip(pydag.dag_leaves(tree), found, strict=True):
-        if isinstance(leaf, np.ndarray):
-            assert {treatment} == expected[id(leaf)]
-
-
-def loosened(draw: Any, node: Any, memo: dict[int, Any]) -> Any:
-    """A copy that forgets, now and then, that it has met an object."""
-    if id(node) in memo and draw(st.integers(0, 3)):
-        return memo[id(node)]
-    below = children(node)
-    copy = node.copy() if isinstance(node, np.ndarray) else node
-    if below:
-        copy = rebuilt(node, [loosened(draw, child, memo) for child in below.values()])
-    if has_identity(node):
-        memo[id(node)] = copy
-    return copy
+    for leaf, treatment in zip(leaves, found, strict=True):
+        assert {treatment} == expected[id(leaf)]
 
 
 def partition(tree: Any) -> set[frozenset[tuple[Any, ...]]]:
@@ -123,28 +110,6 @@ def partition(tree: Any) -> set[frozenset[tuple[Any, ...]]]:
         if has_identity(obj):
             groups.setdefault(id(obj), set()).add(path)
     return set(map(frozenset, groups.values()))
-
-
-@thorough
-@given(st.data())
-def test_which_two_paths_differ(data: st.DataObject) -> None:
-    """Two DAGs of one structure are alike, or the error names paths that differ."""
-    tree = data.draw(graphs())
-    trees = [loosened(data.draw, tree, {}) for _ in range(2)]
-    one, other = (Side(f"side {i}", jaxinterop.Dag(t)) for i, t in enumerate(trees))
-    alike = partition(trees[0]) == partition(trees[1])
-    try:
-        check_alike("two trees", "tree", one, other, "Don't.")
-    except pydag.SharingError as error:
-        assert not alike
-        lines = str(error).splitlines()
-        side = int(lines[1].partition("side ")[2][0])
-        texts = re.findall(r"tree[^ ]*", lines[1])
-        objects = [[eval(text, {"tree": t}) for text in texts] for t in trees]
-        assert objects[side][0] is objects[side][1]
-        assert objects[1 - side][0] is not objects[1 - side][1]
-        return
-    assert alike
 
 
 def by_vmap(tree: Any) -> Any:

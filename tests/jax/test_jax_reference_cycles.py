@@ -71,4 +71,3 @@ def test_of_other_structures_and_static_content() -> None:
     alive = weakref.ref(data)
     del data, f
     assert alive() is None
-

@@ -164,15 +164,18 @@ def test_a_generator_shared_by_layers() -> None:
             lambda m: pj.checkpoint(network)(m, x).sum()
         )(layers),
     }
+    if jax.__version_info__ < (0, 12):  # older ones differentiate past no generator
+        del wrappers["grad of checkpoint"]
     for name, run in wrappers.items():
         rng = generator()
         found = run([Layer(rng), Layer(rng)], jnp.ones(3))
         assert int(rng._counter[...]) == 2, name
         if "grad" not in name:
             assert jnp.allclose(found, expected), name
-    gradient = wrappers["grad of checkpoint"]([Layer(generator())], jnp.ones(3))
-    assert gradient[0].rng._counter is None
-    assert gradient[0].w.shape == (3,)
+    if "grad of checkpoint" in wrappers:
+        gradient = wrappers["grad of checkpoint"]([Layer(generator())], jnp.ones(3))
+        assert gradient[0].rng._counter is None
+        assert gradient[0].w.shape == (3,)
 
 
 def test_generators_in_loops_and_maps() -> None:

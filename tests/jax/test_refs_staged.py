@@ -160,7 +160,11 @@ def test_a_condition_that_writes() -> None:
 def test_closed_over_as_well_as_passed(name: str) -> None:
     """As under `jit`, where contents are passed: JAX's error, with the argument's path."""
     ref, model = tied()
-    more = lambda m: (add_to(ref, 1.0), m)[1]  # noqa: E731  it is short
+
+    def more(m: Any) -> Any:
+        add_to(ref, 1.0)
+        return m
+
     runs: dict[str, Callable[[], Any]] = {
         "checkpoint": lambda: pj.checkpoint(lambda m: ref[...])(model),
         "while_loop": lambda: pj.while_loop(lambda m: m["b"][...] < 3, more, model),

@@ -179,6 +179,8 @@ def test_a_rule_may_write_backward_beside_a_write_forward(
     name: str, outer: str, library: Any
 ) -> None:
     """In staged functions JAX writes each once: as often as they run."""
+    if name == "cond" and jax.__version_info__ < (0, 12):
+        pytest.skip("this JAX differentiates no branches with refs")
     counter, grads, rule = jax.new_ref(jnp.int32(0)), jax.new_ref(0.0), stash(library)
 
     def body(c: Any) -> Any:

@@ -77,6 +77,8 @@ def treatments(
         ) from None
     if conflicts:
         by_path = dict(zip(path_texts(full, "tree"), leaves, strict=True))
+        # Not the first one alone: it may be about what isn't traced.
+        conflicts = [c for c in _core.broadcast_conflicts(given, answers, full) if len(c) == 4]
         _check(conflicts, question, content, roots, by_path)
     found = [answer for answer, leaf in zip(found, leaves, strict=True) if leaf is not None]
     return list(content.traced_among(found))
@@ -89,9 +91,9 @@ def _check(
     static = {texts[i] for i in content.positions}
     for one, other, first, second in conflicts:
         a, b = question.describe(first), question.describe(second)
-        if a == b or one in static or _plain(first) == _plain(second):
-            continue
         leaf = leaves[one]
+        if leaf is None or a == b or one in static or _plain(first) == _plain(second):
+            continue
         if question.normal(first, leaf) == question.normal(second, leaf):
             continue
         raise SharingError(
