@@ -104,4 +104,7 @@ def change_some(rng: random.Random, tree: Any, child: Any) -> None:
     for _ in range(rng.choice([1, 1, 2, 5])):
         if found := containers(tree):
             new = rng.choice(found) if rng.random() < 0.15 else child
-            change(rng, rng.choice(found), new)
+            changed = rng.choice(found)
+            change(rng, changed, new)
+            if isinstance(changed, sp.Named) and "name" in vars(changed):
+                vars(changed)["name"] = rng.choice("no")  # a meta field, in which no array may be

@@ -31,10 +31,16 @@ class Module:
 
 
 class Constant:
-    """Its class is registered nowhere. It may change between calls."""
+    """Its class is registered nowhere; it is a value, which is compared by what it shows."""
 
     def __init__(self, number: Any) -> None:
         self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and repr(self.number) == repr(other.number)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.number))
 
 
 class Equinox(eqx.Module):
@@ -145,7 +151,7 @@ class Growing:
         return self.rng.choice(NUMBERS)
 
     def leaf(self) -> Any:
-        """An array, a constant object, text or None."""
+        """An array, a value, text or None."""
         if self.often(0.7):
             return self.array()
         return Constant(self.number()) if self.often(0.3) else self.rng.choice([None, "a", "b"])
@@ -211,9 +217,6 @@ class Growing:
         """Something for an attribute of a module."""
         return self.number() if self.often(0.5) else self.data()
 
-    def _of_constant(self, obj: Any) -> None:
-        obj.number = self.number()
-
     def _of_equinox(self, obj: Any) -> None:
         if self.often(0.5):
             object.__setattr__(obj, "data", self.data())
@@ -259,7 +262,6 @@ _CHANGES: dict[type, Callable[[Growing, Any], None]] = {
     OrderedDict: Growing._of_dict,
     Record: Growing._of_record,
     Module: Growing._of_module,
-    Constant: Growing._of_constant,
     Equinox: Growing._of_equinox,
     Registered: Growing._of_registered,
     Network: Growing._of_network,
