@@ -52,6 +52,17 @@ class Scale(eqx.Module):
         return self.w * x
 
 
+class Trainer:
+    """An object that nobody registered, with a model, or with a function."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def step(self, model: Any) -> Any:
+        """Is given the model."""
+        return model.w
+
+
 @pytest.mark.parametrize(
     ("held", "cure"),
     [
@@ -60,13 +71,20 @@ class Scale(eqx.Module):
         (lambda: Scale(X), r"pj\.jit\(Scale\.__call__\)\(model"),
         (lambda: functools.partial(Model.step, Model()), r"\(model"),
         (lambda: functools.partial(jnp.dot, X), r"\(model"),
+        (lambda: Trainer([Model()]).step, r"pj\.jit\(Trainer\.step\)\(model"),
+        (lambda: pj.vmap(pj.grad(Model().step)), r"pj\.jit\(Model\.step\)\(model"),
     ],
-    ids=["method", "module", "equinox", "partial", "array"],
+    ids=["method", "module", "equinox", "partial", "array", "trainer", "wrapped"],
 )
 def test_a_callable_that_holds_a_model_is_refused_by_jit(held: Any, cure: str) -> None:
     """A TypeError with what to write."""
     with pytest.raises(TypeError, match=cure):
         pj.jit(held())
+
+
+def test_a_callable_that_holds_configuration_is_compiled() -> None:
+    """Functions and numbers are no model."""
+    assert pj.jit(Trainer([jnp.tanh, 3, None]).step)(Model()).tolist() == X.tolist()
 
 
 def test_jit_as_a_decorator_in_a_class_makes_a_method() -> None:

@@ -18,7 +18,6 @@ from pydag.jaxinterop.treatments.arguments import NOTHING, Chosen, check_functio
 from pydag.jaxinterop.treatments.outputs import is_sharding
 from pydag.jaxinterop.typed import Jit, JitOptions, Jitted, P, R
 from pydag.public.hints import raise_unexpected
-from pydag.registry.class_table import names_in
 from pydag.typing import Identity, Where
 
 from .function import CompiledFunction
@@ -215,18 +214,21 @@ def _is_of_library(fun: Any) -> bool:
     return type(fun).__module__.partition(".")[0] in ("pydag", "jax", "jaxlib")
 
 
-def _holds_model(held: Any, namespace: str) -> bool:
+def _holds_model(held: Any, namespace: str, *, is_attribute: bool = False) -> bool:
+    """Whether something is a model, an array, or an object that has one in an attribute."""
     if isinstance(held, type | types.ModuleType):
         return False
     if isinstance(held, list | tuple | dict):
         items = held.values() if isinstance(held, dict) else held
-        return any(_holds_model(item, namespace) for item in items)
+        return any(_holds_model(item, namespace, is_attribute=is_attribute) for item in items)
     if is_array(held):
         return True
     if not _core.is_leaf(held, namespace=namespace):
         return held is not None
-    attributes = getattr(held, "__dict__", {}) if "__call__" in names_in(type(held)) else {}
-    return any(map(is_array, attributes.values()))
+    if is_attribute or _is_of_library(held):  # such as an optimizer, with its `wrt=`
+        return False
+    found = list(getattr(held, "__dict__", {}).values())
+    return any(_holds_model(item, namespace, is_attribute=True) for item in found)
 
 
 def _dressed(fun: Any, compiled: CompiledFunction) -> Any:
