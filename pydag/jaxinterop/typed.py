@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What type checkers know of functions that wrappers take and return."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypedDict, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, overload
 
 from pydag.typing import Identity, Where
 
@@ -62,16 +62,57 @@ class Jit(Protocol):
     def __call__(self, fun: Callable[P, R], /) -> Jitted[P, R]: ...
 
 
-class TreeOptions(TypedDict, total=False):
-    """How trees are taken apart."""
+class OfPrimals(Protocol):
+    """`vjp` and `linearize`."""
+
+    @overload
+    def __call__(
+        self, fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False, **options: Any
+    ) -> tuple[R, Callable[..., Any]]: ...
+    @overload
+    def __call__(
+        self, fun: Callable[..., Any], *primals: Any, has_aux: bool, **options: Any
+    ) -> tuple[Any, ...]: ...
+
+
+class Jvp(Protocol):
+    """`jvp`."""
+
+    @overload
+    def __call__(
+        self,
+        fun: Callable[..., R],
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        has_aux: Literal[False] = False,
+        **options: Any,
+    ) -> tuple[R, R]: ...
+    @overload
+    def __call__(
+        self,
+        fun: Callable[..., Any],
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        has_aux: bool,
+        **options: Any,
+    ) -> tuple[Any, ...]: ...
+
+
+def of_primals(wrapper: Callable[..., Any]) -> OfPrimals:
+    """The wrapper, for a type checker."""
+    return wrapper
+
+
+def as_jvp(wrapper: Callable[..., Any]) -> Jvp:
+    """The wrapper, for a type checker."""
+    return wrapper
+
+
+class Options(TypedDict, total=False):
+    """The options that `jit` and `grad` have beside JAX's."""
 
     namespace: str
     identity: Identity
-
-
-class Options(TreeOptions, total=False):
-    """The options that `jit` and `grad` have beside JAX's."""
-
     static: Where | None
     update_argnums: Any
     update_argnames: Any

@@ -3,7 +3,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, Unpack, overload
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.typed import R, TreeOptions
+from pydag.jaxinterop.typed import as_jvp, of_primals
 from pydag.structure.text import short_repr
 from pydag.typing import Identity
 
@@ -169,22 +169,7 @@ tree_util.register_pytree_node(
 )
 
 
-@overload
-def vjp(
-    fun: Callable[..., R],
-    *primals: Any,
-    has_aux: Literal[False] = False,
-    reduce_axes: Sequence[Any] = (),
-    **options: Unpack[TreeOptions],
-) -> tuple[R, Pullback]: ...
-@overload
-def vjp(
-    fun: Callable[..., Any],
-    *primals: Any,
-    has_aux: bool,
-    reduce_axes: Sequence[Any] = (),
-    **options: Unpack[TreeOptions],
-) -> tuple[Any, ...]: ...
+@of_primals
 @with_wrapper_options
 def vjp(
     fun: Callable[..., Any],
@@ -226,22 +211,7 @@ def vjp(
     return linear.finish(out, more, Pullback(pull, about))
 
 
-@overload
-def jvp(
-    fun: Callable[..., R],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: Literal[False] = False,
-    **options: Unpack[TreeOptions],
-) -> tuple[R, R]: ...
-@overload
-def jvp(
-    fun: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: bool,
-    **options: Unpack[TreeOptions],
-) -> tuple[Any, ...]: ...
+@as_jvp
 @with_wrapper_options
 def jvp(
     fun: Callable[..., Any],
@@ -286,20 +256,7 @@ def jvp(
     return linear.finish(out, more, _tangents_of_result(linear.content, changes))
 
 
-@overload
-def linearize(
-    fun: Callable[..., R],
-    *primals: Any,
-    has_aux: Literal[False] = False,
-    **options: Unpack[TreeOptions],
-) -> tuple[R, Pushforward]: ...
-@overload
-def linearize(
-    fun: Callable[..., Any],
-    *primals: Any,
-    has_aux: bool,
-    **options: Unpack[TreeOptions],
-) -> tuple[Any, ...]: ...
+@of_primals
 @with_wrapper_options
 def linearize(
     fun: Callable[..., Any],
