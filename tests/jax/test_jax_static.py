@@ -28,19 +28,6 @@ class Config:
         return hash(self.name)
 
 
-def traced_for(*values: Any) -> list[Any]:
-    """Which of the values, given one by one as a static argument, are traced for."""
-    seen: list[Any] = []
-
-    def f(value: Any) -> Any:
-        seen.append(value)
-        return 0
-
-    for value in values:
-        jaxinterop.jit(f, static_argnums=0)(value)
-    return seen
-
-
 @dataclasses.dataclass(frozen=True)
 class Frozen:
     """Compared and hashed by its fields."""
@@ -83,26 +70,6 @@ def test_static_leaves_are_compared_by_value() -> None:
     for name in ("a", "a", "b", "a", "b"):
         f({"config": Config(name), "w": 1.0})
     assert names == ["a", "b"]
-
-
-def test_values_of_two_types_are_two() -> None:
-    """`1`, `True` and `1.0` are equal and are not one trace, inside of tuples neither."""
-    assert [type(x) for x in traced_for(1, True, 1.0, 1, True)] == [int, bool, float]
-    assert len(traced_for((1, "a"), (True, "a"), (1, "a"))) == 2
-    assert len(traced_for((0, (1,)), (0, (1.0,)))) == 2
-    assert len(traced_for(frozenset([1]), frozenset([True]))) == 2
-    assert len(traced_for(np.float32(1), 1.0)) == 2
-
-
-def test_nan_is_nan() -> None:
-    """NaN, which isn't equal to itself, is traced for once."""
-    nan = float("nan")
-    assert len(traced_for(nan, float("nan"), (nan, 1), (float("nan"), 1))) == 2
-
-
-def test_zero_has_a_sign() -> None:
-    """`0.0` and `-0.0`, which are equal, give other results, and so don't share a trace."""
-    assert len(traced_for(0.0, -0.0, (0.0,), (-0.0,), 0.0, np.float32(0), -np.float32(0))) == 6
 
 
 class Half(NamedTuple):
