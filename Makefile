@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# make demo      train a tied autoencoder by plain JAX and by pydag; draws out/tied_autoencoder.png
-# make demo EXAMPLE=object_graph   another one: tied_transformer, stateful, einsum_graph, derivatives, doctor
+# make demo      a bridge that falls apart under plain JAX and stands under pydag; draws out/object_graph.png
+# make demo EXAMPLE=train   another one: tied_autoencoder, tied_transformer, stateful, einsum_graph, derivatives,
+#                one_step, doctor
 # make dev       build what has changed; what is edited in Python counts at once
 # make dev TEST=tests/core/test_values.py   and run these tests; options of pytest, too
 # make test      linters, type checks and tests
@@ -32,7 +33,7 @@
 # changed is compiled again.
 
 PYTHON ?= python3
-EXAMPLE ?= tied_autoencoder
+EXAMPLE ?= object_graph
 
 # "3.13 True": the version, and whether it is new enough. The program is one for any Python.
 about := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d%s %s" % (sys.version_info[:2] \

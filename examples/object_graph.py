@@ -12,6 +12,7 @@ A lorry stops at many places on the bridge, and all these bridges are solved at 
 """
 
 import argparse
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -204,12 +205,29 @@ def counts(bridge: Bridge) -> dict[str, int]:
     }
 
 
+def gap(bridge: Bridge, built: Bridge) -> float:
+    """How far ends of springs are from one another that met when the bridge was built."""
+    where: dict[int, Any] = {}
+    gaps = [0.0]
+    for spring, before in zip(bridge.springs(), built.springs(), strict=True):
+        for body, met in (spring.one, before.one), (spring.other, before.other):
+            other = where.setdefault(id(met), body)
+            gaps.append(float(jnp.hypot(body.x - other.x, body.y - other.y)))
+    return max(gaps)
+
+
 # --- the report ---
 
 
 @contextmanager
 def progress(stages: int) -> Iterator[Callable[[str], None]]:
-    """A bar with a clock that runs while JAX is at work; its caller names what is going on."""
+    """A bar with a clock that runs while JAX is at work; its caller names what is going on.
+
+    Into a pipe it is a line for each stage.
+    """
+    if not sys.stderr.isatty():
+        yield lambda what: print(what, file=sys.stderr, flush=True)
+        return
     ended = threading.Event()
     layout = "{desc:<34}|{bar}| {n_fmt}/{total_fmt} [{elapsed}]"
     with tqdm(total=stages, bar_format=layout) as bar:
@@ -317,7 +335,23 @@ def main() -> None:
         change = how_it_sags(stiffer(middle, 25.0))[0] - how_it_sags(stiffer(middle, -25.0))[0]
 
     tracing, compiling, solving = np.diff(seconds)
+    found = [(*counts(b).values(), gap(b, middle)) for b in (middle, *slid.values())]
+    names = (*counts(middle), "widest gap where springs met")
+    rows = "\n".join(
+        f"{name:28}{row[0]:>8.3g}  {''.join(f'{x:>12.3g}' for x in row[1:])}"
+        for name, row in zip(names, zip(*found, strict=True), strict=True)
+    )
     print(f"""
+One bridge, whose bodies followed the forces on them for {DOWNHILL_STEPS} steps:
+
+                            as built  {"".join(f"{name:>12}" for name in slid)}
+{rows}
+
+Under plain JAX each spring has bodies of its own: the bridge falls apart. Under pydag a body is one
+object, and the force on it is the sum over the springs that hold it: the bridge stands.
+
+All bridges at rest, by Newton's method:
+
 numbers of one bridge, and paths to them      {spec.num_leaves} and {spec.num_paths}
 bridges solved at once                        {len(places)}
 traced                                        {len(traces)} time, the steel being one: {traces[0]}

@@ -30,8 +30,6 @@ from pydag.typing import (
 
 
 
-def set_leak_warnings(value: bool, /) -> None: ...
-
 class CycleError(ValueError):
     """An object contains itself, so that the structure is not a DAG."""
 

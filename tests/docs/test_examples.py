@@ -33,6 +33,7 @@ OPTIONS = {
     "stateful": ["--steps", "4"],
     "tied_autoencoder": ["--steps", "20"],
     "tied_transformer": ["--steps", "4"],
+    "train": ["--steps", "6"],
 }
 SAYS = {
     "derivatives": ["pymbolic", "and from finite differences", "prey at the end by hunt"],
@@ -43,6 +44,7 @@ SAYS = {
     "stateful": ["right, held out", "the change is lost", "only one reference to a mutable array"],
     "tied_autoencoder": ["reconstruction error", "refused", "one, the sum", "of its error"],
     "tied_transformer": ["held out", "one table", "% apart"],
+    "train": ["one table: True", "moments for it: 2", "resumed bit for bit: True"],
 }
 NEEDS = {"derivatives": "pymbolic", "einsum_graph": "opt_einsum", "one_step": "flax"}
 
@@ -68,7 +70,7 @@ def test_it_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It ends well, prints what it has found, and draws its picture at the path of --out."""
-    draws_views, draws = name == "einsum_graph", name != "one_step"
+    draws_views, draws = name == "einsum_graph", name not in ("one_step", "train")
     picture = tmp_path / "folder" / ("picture.html" if draws_views else "picture.png")
     run(name, monkeypatch, *OPTIONS[name], *(["--out", str(picture)] if draws else []))
     said = capsys.readouterr().out

@@ -15,7 +15,6 @@ NB_MODULE(_core, module) {
     // Registered classes, and so whatever they refer to, live until the process ends. nanobind would report
     // them as leaks, as if the user had made a mistake. The tests turn the report on.
     nb::set_leak_warnings(false);
-    module.def("set_leak_warnings", nb::set_leak_warnings, nb::sig("def set_leak_warnings(value: bool, /) -> None"));
     nb::register_exception_translator([](const std::exception_ptr &error, void *) {
         try {
             std::rethrow_exception(error);
