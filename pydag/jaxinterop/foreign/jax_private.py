@@ -50,8 +50,8 @@ get_referent: Callable[[Any], Any] = _of_jax("jax._src.core", "get_referent")
 PRIVATE_PARAMETERS = "_private_parameters"
 """The option of `lower` that `jax.export` alone gives."""
 
-_READ, *_WRITES = (
-    _of_jax("jax._src.state.types", name) for name in ("ReadEffect", "WriteEffect", "AccumEffect")
+_WRITES: tuple[type, ...] = tuple(
+    _of_jax("jax._src.state.types", name) for name in ("WriteEffect", "AccumEffect")
 )
 
 
@@ -86,12 +86,11 @@ def written_inputs(traced: Any, *, or_read: bool = False) -> frozenset[int]:
     Args:
         or_read: Whether those that it only reads count, too.
     """
-    kinds = (*_WRITES, _READ) if or_read else tuple(_WRITES)
     jaxpr: Any = getattr(traced.jaxpr, "jaxpr", traced.jaxpr)
     numbers = {id(var): i for i, var in enumerate(jaxpr.invars)}
     skipped = len(getattr(traced, "_consts", ()))
-    effects: Any = (effect for effect in jaxpr.effects if isinstance(effect, kinds))
-    found = (numbers.get(id(effect.input), -1) - skipped for effect in effects)
+    effects: Any = (x for x in jaxpr.effects if or_read or isinstance(x, _WRITES))
+    found = (numbers.get(id(getattr(x, "input", None)), -1) - skipped for x in effects)
     return frozenset(number for number in found if number >= 0)
 
 
