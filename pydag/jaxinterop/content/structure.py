@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a structure whatever its leaves are, found once for each that lives."""
 
-import collections
 import functools
 from typing import Any
 
@@ -18,7 +17,7 @@ from pydag.structure.text import short_repr
 
 from .leaves import is_array
 from .paths import Roots, path_texts, way_text
-from .values import ATOMS, check_value, parts_of_value
+from .values import ATOMS, check_value
 
 # The nodes with which something may be wrong, by position; most structures have none.
 _known: WeakTable[list[tuple[int, Record]]] = WeakTable()
@@ -32,7 +31,7 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
 
     Raises:
         TypeError: The function of a partial that JAX opens is no value, such as a method bound to a
-            model; or a meta field holds an array or what may change in place.
+            model; or a meta field holds an array.
     """
     known = _known.get(spec, None)
     if known is None:
@@ -41,7 +40,7 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
         known = [
             (position, record)
             for position, record in enumerate(Listing.of(spec).records)
-            if record.type in _PARTIALS or _wrong_in_meta(record, spec.namespace)
+            if record.type in _PARTIALS or _array_in_meta(record, spec.namespace)
         ]
         _known.set(spec, known)
     for position, record in known:
@@ -50,11 +49,11 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
                 _function(record.detail), functools.partial(_place, spec, position, roots, "func")
             )
             continue
-        name, text = _wrong_in_meta(record, spec.namespace) or ("", "")
+        name, text = _array_in_meta(record, spec.namespace) or ("", "")
         raise TypeError(
-            f"{_place(spec, position, roots, name)} is a meta field of {record.type}, and {text}\n"
-            "  Meta fields are part of what a function is compiled for. Make the field a data "
-            "field; or keep a tuple there, such as a tuple of pairs for a dict."
+            f"{_place(spec, position, roots, name)} is a meta field of {record.type}, and holds an "
+            f"array: {text}\n  It would be a constant, neither traced nor trained, and stale when "
+            "it changes. Make the field a data field; or keep the numbers there as a tuple."
         )
 
 
@@ -77,11 +76,8 @@ def _function(detail: Any) -> Any:
     return functools.partial(detail.func, *detail.args, **detail.keywords)
 
 
-_CHANGING = (list, dict, set, bytearray, collections.deque)
-
-
-def _wrong_in_meta(record: Record, namespace: str) -> tuple[str, str] | None:
-    """The first meta field of a node that holds an array or may change in place, and how.
+def _array_in_meta(record: Record, namespace: str) -> tuple[str, str] | None:
+    """The first meta field of a node that holds an array, and which.
 
     Looked for in partials and in what pydag opens, such as modules; the core has found the arrays
     in builtin containers.
@@ -92,14 +88,11 @@ def _wrong_in_meta(record: Record, namespace: str) -> tuple[str, str] | None:
             leaves, spec = _core.flatten(held, namespace=namespace)
             for i, leaf in enumerate(leaves):
                 if is_array(leaf):
-                    return name, f"holds an array: {path_texts(spec, way)[i]} is {short_repr(leaf)}"
+                    return name, f"{path_texts(spec, way)[i]} is {short_repr(leaf)}"
                 if isinstance(leaf, functools.partial):
                     before = path_texts(spec, way)[i]
                     waiting += [(f"{before}.args", leaf.args)]
                     waiting += [(f"{before}.keywords", tuple(leaf.keywords.items()))]
-        for part in parts_of_value(value):
-            if isinstance(part, _CHANGING):
-                return name, f"holds what may change in place: {short_repr(part)}"
     return None
 
 

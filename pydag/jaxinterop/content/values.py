@@ -64,7 +64,7 @@ def _parts(value: Any) -> list[Any] | None:
     return list(value) if isinstance(value, tuple | frozenset) else None
 
 
-def parts_of_value(value: Any) -> list[Any]:
+def _parts_at_any_depth(value: Any) -> list[Any]:
     """What a value consists of: the parts of tuples, frozensets and partials, at any depth."""
     waiting, seen, found = [value], {id(value)}, []
     for item in waiting:
@@ -80,7 +80,7 @@ def parts_of_value(value: Any) -> list[Any]:
 
 def is_value(value: Any) -> bool:
     """Whether something may be a static leaf."""
-    return all(map(_is_of_value_class, parts_of_value(value)))
+    return all(map(_is_of_value_class, _parts_at_any_depth(value)))
 
 
 _SETTLED = (
@@ -101,7 +101,7 @@ _is_of_settled_class = ClassTable(_has_settled_class).of
 
 def is_settled(value: Any) -> bool:
     """Whether the very same object is certain to be the value that it was."""
-    return all(map(_is_of_settled_class, parts_of_value(value)))
+    return all(map(_is_of_settled_class, _parts_at_any_depth(value)))
 
 
 def check_value(leaf: Any, place: Callable[[], str]) -> None:
