@@ -38,7 +38,9 @@ class Stage:
         self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
         self._info: Any = None
         self._written = program.written
-        self._shapes = list(map(_shape, program.content.all_leaves(leaves)))
+        # Of the arguments a result holds refs and static leaves alone.
+        shapes = [_shape(x) if jax_private.is_ref(x) else None for x in leaves]
+        self._shapes = program.content.all_leaves(shapes)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stage, name)
@@ -104,10 +106,9 @@ class Stage:
         return f"{path}\n  first:  {first_side}\n  second: {second_side}"
 
 
-def _shape(leaf: Any) -> Any:
-    is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not isinstance(leaf, type)
+def _shape(ref: Any) -> Any:
     make: Any = jax.ShapeDtypeStruct
-    return make(leaf.shape, leaf.dtype) if is_array else leaf
+    return make(ref.shape, ref.dtype)
 
 
 def shapes_of(written: Sequence[int], found: Any, leaves: Any) -> Dag:

@@ -8,7 +8,7 @@ import jax
 import pydag._core as _core
 from pydag.typing import Dag
 
-from .leaves import is_traced
+from .leaves import untraced
 from .options import Options
 from .paths import Roots
 
@@ -16,13 +16,14 @@ from .paths import Roots
 def described(tree: Dag, options: Options, roots: Roots) -> Dag:
     """The tree with a `jax.ShapeDtypeStruct` for each leaf that describes an array otherwise."""
     leaves, spec = options.flatten(tree, roots)
-    found = list(map(_description, leaves))
-    is_same = all(new is old for new, old in zip(found, leaves, strict=True))
-    return tree if is_same else _core.unflatten(spec, found)
+    found = {i: _description(leaves[i]) for i in untraced(leaves)}
+    if all(new is leaves[i] for i, new in found.items()):
+        return tree
+    return _core.unflatten(spec, [found.get(i, leaf) for i, leaf in enumerate(leaves)])
 
 
 def _description(leaf: Any) -> Any:
-    if isinstance(leaf, type) or is_traced(leaf):
+    if isinstance(leaf, type):
         return leaf
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or dtype is None:

@@ -88,7 +88,7 @@ def is_differentiable(leaf: Any, allow_int: bool = False) -> bool:
     return allow_int and not jnp.issubdtype(dtype, jax.dtypes.extended)
 
 
-def _untraced(leaves: Sequence[Leaf]) -> Sequence[int]:
+def untraced(leaves: Sequence[Leaf]) -> Sequence[int]:
     """The positions of the leaves that JAX doesn't take for arrays: of many, found by class."""
     examples = _core.one_of_each_class(leaves)
     answers = {key: _is_class_traced(example) for key, example in examples.items()}
@@ -119,10 +119,10 @@ def static_positions(
     classes = [cls for cls, example in examples.items() if is_number(example)]
     if classes:
         numbers = _numbers_of_modules(_core.positions_of_classes(leaves, classes), spec, roots)
-    untraced = _untraced(leaves)
-    if sum(map(bool, (numbers, selected, untraced))) > 1:
-        return tuple(sorted({*numbers, *selected, *untraced}))
-    return tuple(untraced or numbers or selected)
+    others = untraced(leaves)
+    if sum(map(bool, (numbers, selected, others))) > 1:
+        return tuple(sorted({*numbers, *selected, *others}))
+    return tuple(others or numbers or selected)
 
 
 # Of a structure that lives: which leaves modules own, and which they own by one path of several.

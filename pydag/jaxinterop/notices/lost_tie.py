@@ -16,7 +16,6 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import LostTieWarning
 from pydag.jaxinterop.content.leaves import is_number, is_traced
-from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, LeavesByPath
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.treatments.arguments import spot_text
@@ -52,8 +51,7 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
     for name, (spec, position) in zip(names, arguments, strict=True):
         if not spec.num_shared:
             continue
-        leaves = [given.leaves[i] for i in listing.leaves_below(position)]
-        lost = _lost_tie(spec, leaves, result, given.options)
+        lost = _lost_tie(spec, given, position, result)
         if lost is not None:
             source.warn(
                 f"{source.text} returns what it was given, but with a tie lost\n"
@@ -67,18 +65,19 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
             return
 
 
-def _lost_tie(
-    spec: PyDagSpec, leaves: Sequence[Leaf], result: Dag, options: Options
-) -> _Lost | None:
+def _lost_tie(spec: PyDagSpec, given: Given, position: int, result: Dag) -> _Lost | None:
+    """A tie of the argument at a position that a part of the result lacks."""
     for root, part in _parts(result):
         if type(part) is not spec.type:
             continue
-        found, own = options.flatten(part)
+        found, own = given.options.flatten(part)
         if own == spec or own.num_paths != spec.num_paths:
             continue
         # It is a prefix where it shares less, and nothing else differs.
         if not (own.is_prefix(spec) or unfold_alike(own, spec)):
             continue
+        below = Listing.of(given.spec).leaves_below(position)
+        leaves = [given.leaves[i] for i in below]
         by_path = LeavesByPath(spec, range(spec.num_leaves))
         numbers = [by_path.at(path) for path in own.paths()]
         pairs = zip(numbers, found, strict=True)
