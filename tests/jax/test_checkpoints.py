@@ -52,18 +52,6 @@ def test_moments_written_as_models_are_read(tmp_path: Path) -> None:
     assert state.count == 7
 
 
-def test_moments_of_nnx_written_with_value_are_read(tmp_path: Path) -> None:
-    """Where a file has a Variable, and the state has its array."""
-    nnx = pytest.importorskip("flax.nnx")
-    like = run_of(nnx.Linear(1, 1, use_bias=False, rngs=nnx.Rngs(0)))
-    names = ["model.kernel.value", "state.0.mu.kernel.value", "state.0.nu.kernel.value"]
-    arrays = {name: np.full((1, 1), np.float32(i)) for i, name in enumerate(names)}
-    save_file({**arrays, "state.0.count": np.array(7, np.int32)}, tmp_path / "run")
-    run = pj.load(tmp_path / "run", like)
-    assert run["model"].kernel[...].tolist() == [[0.0]]
-    assert [run["state"][0].mu["kernel"].item(), run["state"][0].nu["kernel"].item()] == [1, 2]
-
-
 def test_a_run_that_orbax_restores_without_a_target(tmp_path: Path) -> None:
     """A key is a whole path, through the state of an optimizer and an inner Dag, too."""
     ocp = pytest.importorskip("orbax.checkpoint")
@@ -102,12 +90,6 @@ def test_states_and_pure_dicts_of_nnx(kind: str) -> None:
     again = pj.from_checkpoint(Model(1), restored)
     assert again.embed is again.head
     assert again.embed.embedding[...] is array
-
-
-def test_value_is_no_wildcard() -> None:
-    """A dict with a key `value` isn't what it holds."""
-    with pytest.raises(ValueError, match=r"missing: a\.value\n  surplus: restored\['a'\]"):
-        pj.from_checkpoint({"a": {"value": jnp.ones(1)}}, {"a": jnp.ones(1)})
 
 
 def test_a_misfit_says_what_to_do() -> None:

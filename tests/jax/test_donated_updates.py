@@ -66,13 +66,3 @@ def test_other_arguments_are_donated_as_ever() -> None:
     assert rest["b"].is_deleted()
     assert net.w.tolist() == [2.0, 2.0, 2.0]
     assert not net.count.is_deleted()
-
-
-def test_inside_another_function() -> None:
-    """In a function that is traced nothing is donated, and the update comes out of both."""
-    inner = pj.jit(step, update_argnums=0, donate_argnums=0)
-    net = Net(new_table())
-    for _ in range(2):
-        pj.jit(lambda net: inner(net, 1.0), update_argnums=0)(net)
-    assert net.w.tolist() == [3.0, 3.0, 3.0]
-    assert net.table.tolist() == new_table().tolist()

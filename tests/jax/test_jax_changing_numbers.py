@@ -83,19 +83,6 @@ def test_what_is_not_told(name: str) -> None:
     assert said(map(NOT_TOLD[name], range(12)), **static) == []
 
 
-def test_cleared() -> None:
-    """After `clear_cache` what was compiled before counts no more."""
-
-    @pj.jit
-    def step(net: Net) -> Any:
-        return net.w
-
-    for i in range(6):
-        if i % 2 == 0:
-            step.clear_cache()
-        step(Net(n=i))
-
-
 def test_a_large_model() -> None:
     """A structure that is exponentially long when unfolded is looked at once for each object."""
     node: Any = [W]
@@ -103,10 +90,3 @@ def test_a_large_model() -> None:
         node = [node, node]
     [text] = said((node, Net(n=i)) for i in range(4))
     assert "args[1].n, a number" in text
-
-
-def test_a_new_number_in_many_places() -> None:
-    """The first place is named, and nothing is said of the others."""
-    [text] = said(([Net(n=i), Net(n=7), Net(n=-i)],) for i in range(5))
-    assert text.count("args[0]") == 1
-    assert "args[0][0].n, a number" in text

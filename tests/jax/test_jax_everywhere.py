@@ -8,9 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
-from parallel import checked, outcomes
 from wrappers import IMPOSSIBLE, WRAPPERS
 
 import pydag
@@ -55,15 +53,6 @@ def test_around_every_other(name: str) -> None:
     for inner, wrap in WRAPPERS.items():
         if (name, inner) not in IMPOSSIBLE and inner not in WITHOUT_IDENTITY:
             assert_tied(WRAPPERS[name](wrap(double))(tied()), 6.0)
-
-
-@pytest.mark.parametrize("name", [n for n in WRAPPERS if n not in WITHOUT_IDENTITY])
-def test_under_jit_and_grad(name: str) -> None:
-    """And three deep: compiled, and differentiated."""
-    wrapped = WRAPPERS["jit"](WRAPPERS[name](WRAPPERS["jit"](double)))
-    assert_tied(wrapped(tied()), 6.0)
-    if ("grad", name) not in IMPOSSIBLE:
-        assert_tied(WRAPPERS["grad"](wrapped)(tied()), 6.0)
 
 
 @pytest.mark.parametrize("name", [n for n in WRAPPERS if ("grad", n) not in IMPOSSIBLE])
@@ -178,22 +167,6 @@ def test_a_cycle(name: str) -> None:
 
 
 @every_wrapper
-def test_closed_over_objects(name: str) -> None:
-    """They are constants: nothing ties them to the argument, and they come back shared."""
-    w = jnp.full((2, 2, 2), 3.0)
-    tree = {"a": w, "b": [w]}
-
-    def f(tree: Any) -> Any:
-        assert tree["a"] is tree["b"][0]
-        out = tree["a"] * w.reshape(-1)[0]
-        return {"a": out, "b": [out]}
-
-    out = WRAPPERS[name](f)(tree)
-    assert out["a"] is out["b"][0]
-    assert (out["a"] == 9.0).all()
-
-
-@every_wrapper
 def test_nothing_outlives_the_function(name: str) -> None:
     """What is kept for a function, here and by JAX, goes with it."""
 
@@ -205,29 +178,3 @@ def test_nothing_outlives_the_function(name: str) -> None:
     del f
     gc.collect()
     assert seen() is None
-
-
-@every_wrapper
-def test_threads(name: str) -> None:
-    """Calls of several threads don't meet."""
-
-    def work(i: int) -> None:
-        for _ in range(3):
-            assert_tied(WRAPPERS[name](double)(tied(float(i))), 2.0 * i)
-
-    checked(outcomes(work, 4))
-
-
-def test_two_arrays_over_one_buffer() -> None:
-    """They are two objects and stay two; to donate both is JAX's own error."""
-    x = jnp.ones(3)
-    y = x.addressable_data(0)
-    assert y is not x
-    assert y.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
-
-    def f(tree: Any) -> Any:
-        assert tree[0] is not tree[1]
-        return [tree[0] + 1, tree[1] + 2]
-
-    out = WRAPPERS["jit"](f)([x, y])
-    assert [np.asarray(leaf).tolist() for leaf in out] == [[2.0] * 3, [3.0] * 3]

@@ -72,26 +72,6 @@ def test_shardings(path: Path) -> None:
         pj.load(path, shardings={"encoder": rows, "decoder": whole})
 
 
-def test_each_device_reads_its_part(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a sharding the mapped file is read by JAX's own callback, slice by slice."""
-    mesh = jax.make_mesh((1,), ("x",))
-    asked: list[Any] = []
-    make = jax.make_array_from_callback
-
-    def noting(shape: Any, sharding: Any, callback: Any) -> Any:
-        def part(index: Any) -> Any:
-            asked.append(index)
-            return callback(index)
-
-        return make(shape, sharding, part)
-
-    monkeypatch.setattr(jax, "make_array_from_callback", noting)
-    pj.save(path, [jnp.ones((4, 2))])
-    pj.load(path, shardings=NamedSharding(mesh, PartitionSpec("x")))
-    assert len(asked) == 1
-    assert len(asked[0]) == 2
-
-
 def test_64_bits(path: Path) -> None:
     """An array that JAX would cut down is an error with its path, not other numbers."""
     pydag.files.save(path, {"a": np.ones(1)})
@@ -108,14 +88,6 @@ def test_loaded_arrays_do_not_depend_on_the_file(path: Path) -> None:
         file.seek(size - 16)
         file.write(bytes(16))
     assert found.tolist() == [1.0] * 4
-
-
-def test_progress(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A bar counts what was placed."""
-    pytest.importorskip("tqdm")
-    pj.save(path, [jnp.ones(4)])
-    pj.load(path, progress=True)
-    assert "16.0/16.0" in capfd.readouterr().err
 
 
 @pydag.register_fields
@@ -163,13 +135,6 @@ def test_missing_and_surplus() -> None:
     assert pj.from_checkpoint(like, found, strict=False)["encoder"]["b"] is like["encoder"]["b"]
 
 
-def test_another_shape() -> None:
-    """Another shape is an error with the name and both sides."""
-    found = plain(tied()) | {"decoder": [jnp.ones(3)]}
-    with pytest.raises(ValueError, match=r"(?s)float32\[3\].*float32\[4,2\]"):
-        pj.from_checkpoint(tied(), found, strict=False)
-
-
 def test_forms_of_names() -> None:
     """Attributes as keys, numbers as text, whole paths as keys, a Dag."""
     w, b = jnp.ones(2), jnp.zeros(3)
@@ -188,34 +153,11 @@ def test_forms_of_names() -> None:
         assert (one.w.tolist(), one.b.tolist()) == ([1.0, 1.0], [0.0] * 3)
 
 
-def test_numbers() -> None:
-    """A number of the model is filled from a number or from an array without dimensions."""
-    like = {"step": 0, "rate": 0.5}
-    assert pj.from_checkpoint(like, {"step": np.array(7), "rate": 2.0}) == {"step": 7, "rate": 2.0}
-
-
 def test_order_of_the_model_stays() -> None:
     """The order in which the dicts of `like` were filled stays."""
     w = jnp.ones(1)
     found = pj.from_checkpoint({"b": w, "a": w + 1}, {"a": w, "b": w})
     assert list(found) == ["b", "a"]
-
-
-def test_classes_that_jax_knows(path: Path) -> None:
-    """Classes of JAX's registry come back if they are named; an equinox model fills another."""
-    eqx = pytest.importorskip("equinox")
-    pj.save(path, [Registered(jnp.ones(2), 3)])
-    with pytest.raises(ValueError, match=r"at tree\[0\]: .*Registered(?s:.)*classes="):
-        pj.load(path)
-    (registered,) = pj.load(path, classes=Registered)
-    assert (type(registered), registered.number) == (Registered, 3)
-    net = eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(0))
-    pj.save(path, [net, {"same": net.layers[0]}, Registered(jnp.ones(2), 3)], structure=False)
-    like = eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(1))
-    one, other, _ = pj.load(path, [like, {"same": like.layers[0]}, Registered(jnp.ones(2), 3)])
-    assert type(one) is eqx.nn.MLP
-    assert one.layers[0] is other["same"]
-    assert one(jnp.ones(2)).tolist() == net(jnp.ones(2)).tolist()
 
 
 @pytest.mark.parametrize(

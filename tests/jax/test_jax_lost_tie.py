@@ -14,8 +14,6 @@ import pytest
 import pydag
 from pydag import jaxinterop as pj
 from pydag.jaxinterop import LostTieWarning
-from pydag.jaxinterop.compiled.function import CompiledFunction
-from pydag.sharing.tie import num_unties
 
 
 def tied() -> dict[str, Any]:
@@ -94,28 +92,6 @@ def test_a_part_of_the_result() -> None:
     assert warned(lambda: pj.jit(halves)(unnamed, "net")) == []  # another structure
 
 
-def test_whole_items_of_a_dict() -> None:
-    """Parts that start as one by habit may come apart; ties inside of each warn, and leaves."""
-
-    def step(state: Any) -> Any:
-        half = pydag.dag_map(lambda x: x / 2, state["target"])
-        return {"params": state["params"], "target": half}
-
-    params = {"w": jnp.ones(2), "b": jnp.zeros(2)}
-    assert warned(lambda: pj.jit(step)({"params": params, "target": params})) == []
-
-    def untied(state: Any) -> Any:
-        return {"params": state["params"], "target": jax.tree.map(jnp.copy, state["target"])}
-
-    w = jnp.ones(2)
-    params = {"w": w, "v": w, "b": jnp.zeros(2)}
-    [text] = warned(lambda: pj.jit(untied)({"params": params, "target": params}))
-    assert "args[0]['target']['v'] and args[0]['target']['w'] are one object" in text
-    assert "result['target']['v'] and result['target']['w'] are two" in text
-    [text] = warned(lambda: pj.jit(lambda t: {"a": t["a"] + 1, "b": t["b"] + 2})({"a": w, "b": w}))
-    assert "args[0]['a'] and args[0]['b'] are one object" in text
-
-
 @pytest.mark.parametrize(
     "function",
     [
@@ -129,12 +105,6 @@ def test_whole_items_of_a_dict() -> None:
 def test_nothing_is_said(function: Any) -> None:
     """Where the tie is kept, the result is something else, or untying is meant."""
     assert warned(lambda: pj.jit(function)(tied())) == []
-
-
-def test_numbers_of_one_shape_are_told_by_their_shapes() -> None:
-    """A function of a shared matrix that returns two numbers has lost nothing."""
-    w = jnp.ones((2, 2))
-    assert warned(lambda: pj.jit(lambda p: [p[0].min(), p[1].max()])([w, w])) == []
 
 
 def test_two_arguments_are_no_tie() -> None:
@@ -155,21 +125,6 @@ def test_untying_inside_of_another_compiled_function() -> None:
     assert warned(lambda: inner(tied())) == []
     assert warned(lambda: pj.jit(lambda model: inner(model))(tied())) == []
     assert warned(lambda: [inner(tied()), inner(tied())]) == []
-
-
-def test_a_function_that_unties_is_called_by_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the second call on: no Python code takes the arguments apart. The untie is counted."""
-
-    def refuse(*args: Any) -> Any:
-        raise AssertionError("the core didn't call it")
-
-    inner = pj.jit(lambda model: pydag.untie(model, ("encoder",)))
-    inner(tied())
-    monkeypatch.setattr(CompiledFunction, "run", refuse)
-    before = num_unties()
-    result = inner(tied())
-    assert result["encoder"] is not result["decoder"]["w"]
-    assert num_unties() == before + 1
 
 
 def test_sixty_levels() -> None:

@@ -13,10 +13,9 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import pytest
-from parallel import checked, in_parallel, outcomes
+from parallel import in_parallel
 
 import pydag
 import pydag.jaxinterop as pj
@@ -44,40 +43,6 @@ def test_static_leaves_of_one_structure() -> None:
             assert scale([ones, str(factor)])[0].tolist() == [factor, factor]
 
     in_parallel(work)
-
-
-def test_a_function_that_is_forgotten() -> None:
-    """While one thread has all that was compiled forgotten, the others' calls are right."""
-    add = pj.jit(lambda tree: pydag.dag_map(lambda x: x + 1, tree))
-    zero = jnp.zeros(())
-
-    def work(i: int) -> None:
-        for number in range(40):
-            if i == 0:
-                add.clear_cache()
-                continue
-            w = {"a": [zero] * (1 + number % 3), "b": zero}
-            assert {float(x) for x in pydag.dag_leaves(add(w))} == {1.0}
-
-    checked(outcomes(work, 4))
-
-
-def test_refs_that_are_written() -> None:
-    """Threads call a function that writes into a ref, each with one of its own."""
-
-    @pj.jit
-    def count(ref: Any, step: Any) -> Any:
-        ref[...] += step
-        return step
-
-    refs = [jax.new_ref(jnp.zeros(())) for _ in range(4)]
-
-    def work(i: int) -> None:
-        for _ in range(25):
-            count(refs[i], jnp.ones(()))
-
-    checked(outcomes(work, 4))
-    assert [float(ref[...]) for ref in refs] == [25.0] * 4
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

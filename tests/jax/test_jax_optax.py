@@ -7,11 +7,10 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
-from jax.tree_util import keystr, tree_map_with_path
+from jax.tree_util import keystr
 from tied_layers import assert_tied, by_hand, loss, parts, tied
 
 import pydag
-from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 
 OPTIMIZERS: dict[str, Any] = {
@@ -50,30 +49,6 @@ def test_every_weight_is_one_weight(name: str) -> None:
         assert jnp.allclose(leaf, theirs[path], rtol=1e-4, atol=1e-6), path
 
 
-def test_a_step_with_donation() -> None:
-    """Model and state may be donated; both come back tied, and nothing is compiled twice."""
-    tx = optax.adam(0.1)
-    traces: list[None] = []
-
-    def step(model: Any, state: Any) -> Any:
-        traces.append(None)
-        gradient = jaxinterop.grad(lambda dag: loss(dag.tree))(Dag(model))
-        updates, state = tx.update(gradient, state, Dag(model))
-        return optax.apply_updates(Dag(model), updates).tree, state
-
-    fast = jaxinterop.jit(step, donate_argnums=(0, 1))
-    model = tied()
-    state = tx.init(Dag(model))
-    for _ in range(3):
-        before = model, state
-        model, state = fast(model, state)
-        assert_tied(model)
-        assert_tied(state[0].mu.tree)
-        assert before[0]["body"].w.is_deleted()
-        assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before[1][0].mu))
-    assert len(traces) == 1
-
-
 def test_paths_read_well() -> None:
     """JAX's own paths name each weight once, at its anchor, as one would write it in Python."""
     paths = [path for path, _ in jax.tree.leaves_with_path(Dag(tied()))]
@@ -82,24 +57,6 @@ def test_paths_read_well() -> None:
         ".tree['body'].w",
         ".tree['heads'][0].b",
     ]
-
-
-def is_weight(path: Any, leaf: Any) -> bool:
-    return keystr(path).endswith(".w")
-
-
-def test_masks_by_path() -> None:
-    """A mask is a Dag of booleans, made from the paths; what it leaves out isn't decayed."""
-    model = Dag(tied())
-    mask = tree_map_with_path(is_weight, model)
-    assert jax.tree.leaves(mask) == [False, True, False]
-    for given in (mask, lambda params: tree_map_with_path(is_weight, params)):
-        tx = optax.masked(optax.add_decayed_weights(0.5), given)
-        zero = jax.tree.map(jnp.zeros_like, model)
-        updates, _ = tx.update(zero, tx.init(model), model)
-        assert_tied(updates.tree)
-        assert updates.tree["body"].w.tolist() == (0.5 * model.tree["body"].w).tolist()
-        assert updates.tree["heads"][0].b.tolist() == [0.0, 0.0]
 
 
 def test_sizes_and_norms() -> None:

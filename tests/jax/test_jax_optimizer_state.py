@@ -3,7 +3,6 @@
 
 import copy
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,29 +31,6 @@ def _model() -> dict[str, Any]:
     return {"a": w, "b": w}
 
 
-def _step(opt: Any) -> Any:
-    def step(p: Any, s: Any) -> Any:
-        u, s = opt.update(pj.grad(_loss)(p), s, p)
-        return pj.apply_updates(p, u), s
-
-    return step
-
-
-def test_plain_scan_within_ours_is_told() -> None:
-    """A plain `lax.scan` in a function by `pj.jit` is named; `pj.scan` there is none of it."""
-    opt = pj.optimizer(optax.sgd(0.1))
-    model = _model()
-    state = opt.init(model)
-
-    def run(scan: Any) -> Any:
-        return pj.jit(lambda p, s: scan(lambda c, _: (_step(opt)(*c), None), (p, s), length=2)[0])
-
-    with pytest.raises(SharingError, match=r"plain jax\.lax\.scan traces.*(\n.*)*interop\.scan"):
-        run(lambda f, init, length: jax.lax.scan(f, init, None, length))(model, state)
-    new, _ = run(pj.scan)(model, state)
-    assert new["a"] is new["b"]
-
-
 def test_outside_of_traces() -> None:
     """A gradient and updates that plain functions untied are errors that name what keeps ties."""
     opt = pj.optimizer(optax.sgd(0.1))
@@ -67,31 +43,6 @@ def test_outside_of_traces() -> None:
         opt.update(pj.grad(_loss)(model), state, untied)
     with pytest.raises(SharingError, match=r"pydag\.jaxinterop\.optimizer\(tx\)"):
         pj.apply_updates(model, untied)
-
-
-BARE: dict[str, tuple[Callable[[], Any], str]] = {
-    "scale_by_adam": (optax.scale_by_adam, "count"),
-    "reduce_on_plateau": (optax.contrib.reduce_on_plateau, "scale"),
-    "scale_by_zoom_linesearch": (
-        lambda: optax.scale_by_zoom_linesearch(max_linesearch_steps=3),
-        "learning_rate",
-    ),
-    "chain": (lambda: optax.chain(optax.scale_by_adam(), optax.scale(1.0)), "count"),
-}
-
-
-@pytest.mark.parametrize("name", BARE)
-def test_names_of_the_outermost_state(name: str) -> None:
-    """`optax.tree.get` and `set` find them as in optax's own state, also deep in a run."""
-    make, key = BARE[name]
-    plain, state = make().init(_model()), pj.optimizer(make()).init(_model())
-    for run in (state, {"run": state}):
-        found = optax.tree.get(run, key)
-        assert found == optax.tree.get(plain, key)
-        other = optax.tree.set(run, **{key: jnp.asarray(7, found.dtype)})
-        assert optax.tree.get(other, key) == 7
-        before: Any = jax.tree.structure(run)
-        assert jax.tree.structure(other) == before
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
@@ -115,11 +66,3 @@ def test_copies_and_files_keep_the_structure(name: str, tmp_path: Path) -> None:
         assert u["a"] is u["b"]
         with pytest.raises(SharingError, match="shared in another way"):
             opt.update(pj.grad(_loss)(untied), other, untied)
-
-
-def test_multi_steps_take_extra_arguments() -> None:
-    """`optax.MultiSteps` hands further arguments of `update` on."""
-    opt = pj.optimizer(optax.MultiSteps(optax.polyak_sgd(), every_k_schedule=1))
-    w = jnp.array([1.0, 2.0])
-    updates, _ = opt.update(2 * w, opt.init(w), w, value=jnp.sum(w**2))
-    assert updates.tolist() == [-0.5, -1.0]

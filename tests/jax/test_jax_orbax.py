@@ -13,7 +13,6 @@ ocp = pytest.importorskip("orbax.checkpoint")
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
@@ -64,14 +63,6 @@ def test_a_dag_is_written_once(tmp_path: Path, checkpointer: Any) -> None:
     assert_restored(checkpointer.restore(ours, Dag(tied(1))).tree)
 
 
-def test_shapes_are_target_enough(tmp_path: Path, checkpointer: Any) -> None:
-    """Nothing has to be computed for the model that a checkpoint is restored to."""
-    path = saved(checkpointer, tmp_path / "dag", Dag(tied()))
-    shapes = jaxinterop.jit(tied).eval_shape()
-    assert shapes["encoder"]["w"] is shapes["decoder"]["w"]
-    assert_restored(checkpointer.restore(path, Dag(shapes)).tree)
-
-
 def test_names_in_the_file(tmp_path: Path, checkpointer: Any) -> None:
     """Without a target it is a dict of the distinct arrays, named by their paths."""
     path = saved(checkpointer, tmp_path / "dag", Dag(tied()))
@@ -89,34 +80,6 @@ def test_a_derefed_model_keeps_its_nesting(tmp_path: Path, checkpointer: Any) ->
     assert_restored(pydag.reref(checkpointer.restore(path, pydag.deref(tied(1)))))
 
 
-def test_a_manager_with_the_state_of_an_optimizer(tmp_path: Path) -> None:
-    """Model, optimizer and step in one checkpoint: restored, training goes on as before."""
-    tx = optax.adam(0.1)
-
-    def step(state: dict[str, Any]) -> dict[str, Any]:
-        gradient = jax.grad(lambda dag: jnp.sum(dag.tree["encoder"]["w"] ** 2))(state["model"])
-        updates, moments = tx.update(gradient, state["optimizer"], state["model"])
-        model = optax.apply_updates(state["model"], updates)
-        return {"model": model, "optimizer": moments, "step": state["step"] + 1}
-
-    model = Dag(tied())
-    state = step({"model": model, "optimizer": tx.init(model), "step": 0})
-    with ocp.CheckpointManager(tmp_path) as manager:
-        manager.save(1, args=ocp.args.StandardSave(state))
-        manager.wait_until_finished()
-        restored = manager.restore(1, args=ocp.args.StandardRestore(state))
-    expected, got = step(state), step(restored)
-    assert got["step"] == 2
-    assert got["model"].tree["encoder"]["w"] is got["model"].tree["decoder"]["w"]
-    assert jax.tree.all(jax.tree.map(jnp.array_equal, got, expected))
-
-
-def test_names_of_a_dag(tmp_path: Path, checkpointer: Any) -> None:
-    """What is restored of a Dag without a target is a dict of paths, which fills a model."""
-    path = saved(checkpointer, tmp_path / "dag", Dag(tied()))
-    assert_restored(jaxinterop.from_checkpoint(tied(1), checkpointer.restore(path)))
-
-
 @pytest.mark.parametrize("missing", [None, "encoder", "decoder"])
 def test_a_checkpoint_of_somebody_else(
     tmp_path: Path, checkpointer: Any, missing: str | None
@@ -127,10 +90,3 @@ def test_a_checkpoint_of_somebody_else(
         del tree[missing]["w"]
     path = saved(checkpointer, tmp_path / "plain", tree)
     assert_restored(jaxinterop.from_checkpoint(tied(1), checkpointer.restore(path)))
-
-
-def test_both_copies_into_a_plain_target(tmp_path: Path, checkpointer: Any) -> None:
-    """A checkpoint with both copies has no place in a Dag: orbax says which names differ."""
-    path = saved(checkpointer, tmp_path / "plain", untied())
-    with pytest.raises(ValueError, match="tree"):
-        checkpointer.restore(path, Dag(tied(1)))

@@ -99,18 +99,6 @@ def test_other_selections_are_not(tree: Any, wrt: Any) -> None:
     assert told(lambda: pj.grad(loss, wrt=wrt)(tree)) == []
 
 
-def test_tied_leaves_and_layers_of_a_list() -> None:
-    """A tied leaf is no copy; items of a list are copies where a selection divides them."""
-    w = jnp.ones(2)
-    tied = {"embed": w, "unembed": w}
-    assert told(lambda: pj.grad(lambda t: jnp.sum(t["embed"]), wrt="['embed']")(tied)) == []
-    layers = [Policy()] * 2
-    assert len(told(lambda: pj.grad(loss, wrt="[0]*")(layers))) == 1
-    assert told(lambda: pj.grad(loss, wrt="*.bias")(layers)) == []
-    with pytest.raises(pydag.SharingError, match="one object two answers"):
-        pj.grad(loss, wrt=[True, False])(layers)
-
-
 def half(tree: Any) -> Any:
     """Another tree, with ties kept."""
     return pydag.dag_map(lambda x: x / 2 if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
@@ -160,31 +148,6 @@ def test_copies_come_apart_in_silence(name: str) -> None:
 
     assert told(lambda: run(state), UserWarning) == []
     assert len(traces) <= 2
-
-
-def test_moments_that_start_as_the_same_zeros() -> None:
-    """An Adam of one's own, as a namedtuple or a module, whose two moments start as one dict."""
-
-    class Moments(NamedTuple):
-        m: Any
-        v: Any
-
-    class Adam(pj.Module):
-        def __init__(self, m: Any, v: Any) -> None:
-            self.m, self.v = m, v
-
-    def run(make: Any) -> None:
-        zeros = {"w": jnp.zeros(2), "b": jnp.zeros(2)}
-
-        @pj.jit
-        def step(state: Any) -> Any:
-            m = pj.tree.map(lambda x: x + 1, state.m)
-            return make(m, pj.tree.map(lambda x: x + 2, state.v))
-
-        assert told(lambda: step(make(zeros, zeros)), UserWarning) == []
-
-    run(Moments)
-    run(Adam)
 
 
 def test_ties_that_are_meant_are_told() -> None:

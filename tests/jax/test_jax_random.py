@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import thorough
 
-import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop.content.content import take_apart
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.treatments.treatments import Question, treatments
-
-QUESTION = Question("prefix", lambda treatment: f"treated by {treatment}")
 
 
 @st.composite
@@ -50,57 +43,6 @@ def paths(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], 
 def has_identity(obj: Any) -> bool:
     """Whether the object counts as one at several paths."""
     return not isinstance(obj, tuple | str | None)
-
-
-def rebuilt(node: Any, parts: list[Any]) -> Any:
-    """A container like `node` with other children."""
-    if isinstance(node, dict):
-        return dict(zip(node, parts, strict=True))
-    return type(node)(parts)
-
-
-def cut(draw: Any, node: Any, depth: int = 0) -> Any:
-    """A tree prefix of a DAG, with one of three treatments at each end."""
-    below = children(node)
-    if not below or (depth and draw(st.integers(0, 2)) == 0):
-        return None if node is None else draw(st.sampled_from([0, 0, 1]))
-    return rebuilt(node, [cut(draw, child, depth + 1) for child in below.values()])
-
-
-def treatment_of(prefix: Any, path: tuple[Any, ...]) -> Any:
-    """What a prefix says about a path."""
-    for entry in path:
-        if not children(prefix):
-            break
-        prefix = prefix[entry]
-    return prefix
-
-
-@thorough
-@given(st.data())
-def test_treatments(data: st.DataObject) -> None:
-    """An array has two treatments exactly if two paths to it do; both are named."""
-    tree = data.draw(graphs())
-    prefix = cut(data.draw, tree)
-    by_path = [(path, leaf) for path, leaf in paths(tree) if isinstance(leaf, np.ndarray)]
-    expected: dict[int, set[Any]] = {}
-    for path, leaf in by_path:
-        expected.setdefault(id(leaf), set()).add(treatment_of(prefix, path))
-    leaves, content = take_apart(tree, Options())
-    try:
-        found = treatments(QUESTION, prefix, tree, content, Options(), "tree")
-    except pydag.SharingError as error:
-        assert any(len(several) > 1 for several in expected.values())
-        first, second = re.findall(
-            r"^  (\S*?),?(?: the same object,)? is treated", str(error), re.M
-        )
-        one, other = (eval(text, {"tree": tree}) for text in (first, second))
-        assert one is other
-        assert first != second
-        return
-    assert all(len(several) == 1 for several in expected.values())
-    for leaf, treatment in zip(leaves, found, strict=True):
-        assert {treatment} == expected[id(leaf)]
 
 
 def partition(tree: Any) -> set[frozenset[tuple[Any, ...]]]:

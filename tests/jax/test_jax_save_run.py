@@ -167,16 +167,6 @@ def test_refs(tmp_path: Path) -> None:
     assert jaxinterop.load(tmp_path / "refs", arrays)["a"].tolist() == [1.0, 1.0]
 
 
-def test_what_is_missing_keeps_its_key(tmp_path: Path) -> None:
-    """With `strict=False` a key that the file hasn't is that of `like`."""
-    jaxinterop.save(tmp_path / "part", {"w": jnp.ones(2)})
-    like = {"w": jnp.zeros(2), "key": jax.random.key(5)}
-    with pytest.raises(ValueError, match="missing: key"):
-        jaxinterop.load(tmp_path / "part", like)
-    again = jaxinterop.load(tmp_path / "part", like, strict=False)
-    assert again["key"] is like["key"]
-
-
 def test_structure_false_leaves_out_configuration_alone(tmp_path: Path) -> None:
     """Functions and the numbers of modules; a number that is data is refused with its path."""
     net: Any = Net(1.0)

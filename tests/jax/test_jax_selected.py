@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -120,14 +119,6 @@ def test_a_gradient_has_none_for_what_is_static() -> None:
     assert two[1].width is None
 
 
-def test_one_argument_of_several_is_enough() -> None:
-    """Whichever arguments a derivative is by."""
-    f = lambda layer, other: jnp.sum(layer.w) * layer.width * other["x"]  # noqa: E731 (three calls)
-    for argnums in (0, 1, (0, 1)):
-        for static in ("width", int):
-            jaxinterop.grad(f, argnums, static=static)(Layer(), {"x": 1.0})
-
-
 def test_results_keep_it() -> None:
     """What was selected in the argument comes back as it is: a step can be called again."""
 
@@ -178,22 +169,6 @@ def test_predicates_are_asked_at_each_call() -> None:
         layer = Layer(width)
         layer.rate = 1
         assert by_class(layer).tolist() == [float(width)] * 2
-
-
-def test_selected_twice_is_compiled_once() -> None:
-    """Equal selections are one: wrapping again compiles nothing anew."""
-    count = 0
-
-    def f(layer: Layer) -> Any:
-        nonlocal count
-        count += 1
-        return layer.w
-
-    for _ in range(3):
-        jaxinterop.jit(f, static=["width", int])(Layer())
-    assert count == 1
-    jaxinterop.jit(f, static=["rate", int])(Layer())
-    assert count == 2
 
 
 def test_an_object_that_holds_arrays_may_be_a_constant() -> None:
@@ -251,23 +226,3 @@ def test_an_array_that_is_selected() -> None:
     """It can't be part of a key; the error says which one it is."""
     with pytest.raises(TypeError, match=r"args\[0\]\.w is an array and selected by static="):
         jaxinterop.jit(kinds, static="w")(Layer())
-
-
-@pydag.register_module
-class Counter:
-    def __init__(self, step: Any) -> None:
-        self.w, self.step, self.on = jnp.ones(2), step, True
-
-
-def test_numbers_that_do_not_change_are_not_told() -> None:
-    """Flags that flip, values that come again, other shapes, arguments that are named static."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        f = jaxinterop.jit(lambda counter, x: counter.w[0] * x)
-        for size in range(1, 6):
-            counter = Counter(7)
-            counter.on = bool(size % 2)
-            f(counter, jnp.ones(size))
-        g = jaxinterop.jit(lambda n, x: x * n, static_argnums=0)
-        for n in range(5):
-            g(n, 1.0)

@@ -28,15 +28,6 @@ def step(params: Any, x: Any, n: int = 1) -> Any:
     return pydag.dag_map(lambda p: p - n * x, params), x
 
 
-def test_one_sharding() -> None:
-    """A single sharding holds for everything."""
-    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    jitted = jaxinterop.jit(step, in_shardings=sharding, out_shardings=sharding)
-    out, _ = jitted(tied(), 1.0)
-    assert out["a"] is out["b"]
-    assert out["a"].sharding == sharding
-
-
 def test_one_sharding_written_in_two_ways() -> None:
     """`P("x")` and `P(("x",), None)` say the same of a matrix, so one array may have both."""
     spec: Any = PartitionSpec

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,31 +19,6 @@ def tied() -> dict[str, Any]:
     """A weight at two places, and another one."""
     weight = jnp.ones(3)
     return {"a": weight, "b": [weight, jnp.zeros(2)]}
-
-
-def test_functions_in_common() -> None:
-    """Threads call the same functions on common trees and on their own, and get their answers."""
-    common = tied()
-    scaled = pj.jit(lambda m, x, n=1: (m["a"] * x, m["b"][0] + n), static_argnames="n")
-    handed_on = pj.jit(lambda m: [m["a"], m["b"][0]])
-    gradient = pj.grad(lambda m: (m["a"] * m["b"][0]).sum())
-
-    def work(number: int) -> None:
-        chosen, own = random.Random(number), tied()
-        for i in range(ROUNDS):
-            tree, n = (common, own)[i % 2], chosen.randrange(3)
-            product, total = scaled(tree, 2.0, n=n)
-            assert (product.tolist(), total.tolist()) == ([2.0] * 3, [1.0 + n] * 3)
-            one, other = handed_on(tree)
-            assert one is other
-            if i % 10 == 0:
-                found = gradient(tree)
-                assert found["a"] is found["b"][0]
-                assert found["a"].tolist() == [2.0] * 3
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        for _ in pool.map(work, range(THREADS)):
-            pass
 
 
 def test_updates_by_each_thread() -> None:

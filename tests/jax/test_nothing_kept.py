@@ -143,13 +143,3 @@ def init(params: Any) -> Any:
 
 def update(updates: Any, state: Any, params: Any = None) -> Any:
     return updates, state
-
-
-def test_an_optimizer_of_module_level_functions_is_pickled_by_pickle() -> None:
-    """Nothing of pydag's needs more than `pickle`."""
-    opt = pj.optimizer(optax.GradientTransformation(init, update), wrt="*w")
-    copy = pickle.loads(pickle.dumps(opt))
-    net = Net()
-    updates, _ = copy.update(pj.grad(loss, wrt="w")(net), copy.init(net), net)
-    assert jnp.array_equal(updates.w, 2 * net.w)
-    assert updates.u is updates.w

@@ -169,24 +169,3 @@ def test_an_object_of_the_callers_comes_back_as_itself() -> None:
     for _ in range(2):
         assert pj.jit(step, update_argnums=0)(model)[0] is model
     assert model.w.tolist() == [2.0, 3.0, 4.0]
-
-
-KEPT: dict[str, Callable[[], Any]] = {
-    "jit": lambda: pj.jit(loss)(Model()),
-    "grad": lambda: pj.grad(loss)(Model()),
-    "jit of grad": lambda: pj.jit(pj.grad(loss))(Model()),
-    "vjp": lambda: pj.vjp(loss, Model())[1](1.0),
-    "linearize": lambda: pj.linearize(loss, Model())[0],
-    "jacrev": lambda: pj.jacrev(loss)(Model()),
-    "vmap": lambda: pj.vmap(lambda x: [x])(X),
-    "scan": lambda: pj.scan(lambda c, x: (c, [x]), {"c": X}, X),
-    "cond": lambda: pj.cond(True, lambda x: [x], lambda x: [x + 1], X),
-    "checkpoint": lambda: pj.grad(pj.checkpoint(loss))(Model()),
-}
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_nothing_of_a_call_is_kept(name: str) -> None:
-    """No tracer outlives its trace."""
-    with jax.checking_leaks():
-        KEPT[name]()

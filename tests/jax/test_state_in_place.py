@@ -119,24 +119,6 @@ def test_a_run_in_place_is_the_run_that_returns_its_values(
     equal(there, returned)
 
 
-@pytest.mark.parametrize("name", ["adam", "MultiSteps"])
-def test_a_thousand_steps_in_place(name: str) -> None:
-    """Its structure is the same after a thousand steps; the loss went down, the ties are there."""
-    opt = pj.optimizer(TRANSFORMATIONS[name]())
-    step: Any = pj.jit(a_step(opt), update_argnums=0, donate_argnums=0)
-    run: Any = {"model": Net(), "state": opt.init(Net())}
-    run["model"].rate = 0.0
-    structure = pj.tree.structure(run["state"])
-    first = step(run, X)
-    for _ in range(999):
-        last = step(run, X)
-    assert step._cache_size() == 1
-    assert pj.tree.structure(run["state"]) == structure
-    assert int(run["model"].calls) == 1000
-    assert run["model"].u is run["model"].w
-    assert float(last) < float(first)
-
-
 @pytest.mark.parametrize("make", [Net, nnx_net])
 @pytest.mark.parametrize("name", ["adam", "masked", "MultiSteps"])
 def test_a_loaded_run_is_written_into_one_that_is_there(
@@ -159,25 +141,3 @@ def test_a_loaded_run_is_written_into_one_that_is_there(
     step(run, X)
     step(saved, X)
     equal(run, saved)
-
-
-def test_a_state_is_written_into_another() -> None:
-    """`dag_update` of a state alone writes into the objects that are there."""
-    opt, weights = pj.optimizer(optax.adam(1e-2)), {"w": X}
-    state = opt.init(weights)
-    mu = state[0].mu
-    _, after = opt.update(weights, opt.init(weights), weights)
-    assert pydag.dag_update(state, after) is state
-    assert state[0].mu is mu
-    assert jnp.array_equal(mu["w"], after[0].mu["w"])
-    assert int(state[0].count) == 1
-
-
-def test_what_cannot_be_written_is_an_error_as_before() -> None:
-    """A state for another structure is refused, and nothing of a run is written."""
-    opt = pj.optimizer(optax.adam(1e-2))
-    run: Any = {"w": X, "state": opt.init({"w": X})}
-    other = {"w": X + 1, "state": opt.init({"w": X, "b": X[0]})}
-    with pytest.raises(ValueError, match="state"):
-        pydag.dag_update(run, other)
-    assert run["w"] is X
