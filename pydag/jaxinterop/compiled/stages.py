@@ -38,8 +38,10 @@ class Stage:
         self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
         self._info: Any = None
         self._written = program.written
-        # Of the arguments a result holds refs and static leaves alone.
-        shapes = [_shape(x) if jax_private.is_ref(x) else None for x in leaves]
+        # Of the arguments a result holds refs and static leaves alone; contents may stand for refs.
+        shapes: list[Any] = [_shape(x) if jax_private.is_ref(x) else None for x in leaves]
+        for i in program.refs:
+            shapes[i] = _shape(leaves[i])
         self._shapes = program.content.all_leaves(shapes)
 
     def __getattr__(self, name: str) -> Any:
