@@ -2,7 +2,6 @@
 """Nodes that Python functions open, met again in a known structure: all is as at first sight."""
 
 import gc
-import sysconfig
 import weakref
 from random import Random
 from typing import Any
@@ -101,33 +100,6 @@ def test_answers_that_change(seed: int, names: Any) -> None:
         assert found == [flattened(nodes)] * 3
 
 
-def test_a_node_that_fails_after_others_were_asked() -> None:
-    """The error is the function's, with its path; each function was called once."""
-    calls: list[int] = []
-
-    class Asked:
-        def __init__(self, number: int) -> None:
-            self.number, self.fails = number, False
-
-    def flatten(node: Asked) -> Any:
-        calls.append(node.number)
-        if node.fails:
-            raise ZeroDivisionError
-        return (1, 2), None
-
-    pydag.register_pydag_node(Asked, flatten, lambda _, children: None)
-    nodes = [Asked(i) for i in range(5)]
-    for _ in range(3):
-        pydag.dag_flatten(nodes)
-    nodes[3].fails = True
-    for _ in range(3):
-        calls.clear()
-        with pytest.raises(ZeroDivisionError) as info:
-            pydag.dag_flatten(nodes)
-        assert calls == [0, 1, 2, 3]
-        assert "tree[3]" in "".join(info.value.__notes__)
-
-
 def test_nothing_of_an_answer_is_kept() -> None:
     """A name or aux_data that is no constant dies with its last user."""
 
@@ -157,20 +129,3 @@ def _move(mover: Mover) -> Any:
 
 
 pydag.register_pydag_node(Mover, _move, lambda *_: None)
-
-
-@pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
-    reason="a walk may start again, and then finds what the function has put there",
-)
-@pytest.mark.parametrize("position", range(12))
-def test_functions_that_move_what_is_passed(position: int) -> None:
-    """An object that a function takes out of where it was met, and answers, is shared."""
-    boxes: list[list[Any]] = [[Leaf()] for _ in range(12)]
-    moved = boxes[position][0]
-    tree = [boxes, *(Mover(boxes[position], moved) for _ in range(2))]
-    for _ in range(4):
-        boxes[position][0] = moved
-        leaves, spec = pydag.dag_flatten(tree)
-        assert leaves[position] is moved
-        assert len(leaves) == spec.num_leaves == 12

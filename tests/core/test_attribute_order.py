@@ -29,14 +29,6 @@ class Slotted:
 pydag.register_fields(Slotted)
 
 
-@pydag.register_fields(data_fields=("w", "b"))
-class Declared:
-    """Fields that were named in this order."""
-
-    def __init__(self, **attributes: Any) -> None:
-        vars(self).update(attributes)
-
-
 def order_of(node: Any) -> str:
     """The attributes in the order in which they were set."""
     return " ".join(vars(node))
@@ -88,45 +80,11 @@ def test_the_order_is_asked_for_besides() -> None:
     assert spec.is_same_order(pydag.dag_structure(again))
 
 
-def test_slots_and_declared_fields_keep_the_order_of_the_class() -> None:
-    """Slots come behind what is in `__dict__`, as the class has them; named fields as named."""
-    for names in (["z", "a_slot", "a", "z_slot"], ["z_slot", "a", "z", "a_slot"]):
-        node = Slotted()
-        for name in names:
-            setattr(node, name, name)
-        assert pydag.dag_leaves(node) == ["a", "z", "z_slot", "a_slot"]
-        leaves, spec = pydag.dag_flatten([node])
-        restored = pickle.loads(pickle.dumps(spec))
-        assert restored == spec
-        assert restored.is_same_order(spec)
-        tied = pydag.reref(pydag.deref([node]))
-        for built in (spec.unflatten(leaves), restored.unflatten(leaves), tied):
-            assert order_of(built[0]) == order_of(node)
-            assert [getattr(built[0], name) for name in names] == names
-    assert pydag.dag_leaves([Declared(b=1, w=2), Declared(w=3, b=4)]) == [2, 1, 3, 4]
-
-
 def test_rests_and_prefixes_are_matched_by_name() -> None:
     """A second tree whose attributes were set in another order gives each leaf its own partner."""
     one, two = Layer(w=1, b=2), Layer(b=20, w=10)
     assert vars(pydag.dag_map(lambda x, y: x + y, one, two)) == {"w": 11, "b": 22}
     assert pydag.broadcast_prefix(Layer(b="B", w="W"), Layer(w=[1, 2], b=[3])) == ["B", "W", "W"]
-
-
-def test_what_an_earlier_version_wrote_still_loads() -> None:
-    """Names in the order of setting: the leaves go to their names, in that order."""
-    text = pydag.dag_structure(Layer(a=1, b=2)).to_json()
-    assert text.count('["a","b"]') + text.count('["a", "b"]') == 1
-    old = text.replace('["a","b"]', '["b","a"]').replace('["a", "b"]', '["b", "a"]')
-    spec = pydag.PyDagSpec.from_json(old)
-    assert vars(spec.unflatten(["first", "second"])) == {"b": "first", "a": "second"}
-    assert order_of(spec.unflatten([1, 2])) == "b a"
-    assert vars(pydag.dag_unflatten(spec, spec.flatten_up_to(Layer(a=1, b=2)))) == {"a": 1, "b": 2}
-    again = pickle.loads(pickle.dumps(spec))
-    assert again == spec
-    assert vars(again.unflatten([1, 2])) == {"b": 1, "a": 2}
-    derefed = pydag.deref(spec.unflatten([1, 2]))
-    assert vars(pydag.reref(derefed)) == {"b": 1, "a": 2}
 
 
 def test_files_name_leaves_alike(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import optree
 import pytest
 
 import pydag
@@ -102,12 +101,6 @@ def test_a_malformed_plan(wrong: Any) -> None:
     assert compiled.call() is NotImplemented
 
 
-def test_positions_of_refs_are_in_order() -> None:
-    """Others are a `ValueError`."""
-    with pytest.raises(ValueError, match="must be in order"):
-        _core.call_plan(**GOOD, refs=(2, 0))
-
-
 def test_what_is_no_plan() -> None:
     """Anything else in the place of what the core made is a TypeError."""
     plans, plan = _core.call_plans("", "all", None), _core.call_plan(**GOOD)
@@ -147,66 +140,6 @@ def test_a_plan() -> None:
     assert call((1,), ("a",), tree=(([1.0, "a", 2.0, 3],), {})) is NotImplemented
     assert Compiled().call() is NotImplemented
     assert calls == [[("key", 1.0, "a", 2.0, 3.0)], [("key", 1.0, 2.0, 3.0)], [], []]
-
-
-def test_donated_leaves_at_several_places() -> None:
-    """A copy is passed at each further place, and where the leaf is kept at another."""
-    w, v, x = [1.0], [2.0], [3.0]  # stand for arrays
-    given = [w, w, v, v, x]
-    found = _core.donated_apart(given, (0, 1, 2, 4), list)
-    assert found == given
-    assert [a is b for a, b in zip(found, given, strict=True)] == [False, False, False, True, True]
-    compiled = Compiled()
-    tree: Any = ((1.5, (1.5, 1.5)), {})
-    compiled.add("key", tree=tree, donated=(0,), copy=lambda leaf: leaf + 0.5)
-    w_, other = float("1.5"), float("2.5")
-    for first, second in ((w_, w_), (w_, other)):
-        assert compiled.call(((first, (second, 7.5)), {})) == (5, 6)
-    assert compiled.calls == [("key", 2.0, 1.5, 7.5), ("key", 1.5, 2.5, 7.5)]
-
-
-def test_several_plans_for_a_structure() -> None:
-    """The last 64 are kept, of each function the last one: static values may be in rotation."""
-    compiled = Compiled()
-    names, texts = [f"key {i}" for i in range(65)], [f"text {i}" for i in range(65)]
-    for number in (*range(65), 64, 64):
-        compiled.add(names[number], (1,), (texts[number],))
-    found = [compiled.call((([1.0, text, 2.0, 3.0],), {})) for text in texts * 2]
-    assert found == [NotImplemented, *[(5, 6)] * 64] * 2
-    assert [call[0] for call in compiled.calls] == names[1:] * 2
-
-
-def test_leaves_of_static_arguments() -> None:
-    """Plain values are found by value and class, others by identity."""
-    plans = _core.call_plans("", "all", None)
-
-    class Leaf:
-        def __init__(self, value: Any) -> None:
-            self.value = value
-
-    things: list[Any] = [object(), (object(), 1)]
-    values: list[Any] = [1, True, "text", b"text", None, (), (1, "a"), (True, "a"), *things]
-    leaves = [Leaf(value) for value in values]
-    assert [_core.static_leaf(plans, value) for value in values] == [None] * len(values)
-    for leaf in leaves:
-        _core.add_static_leaf(plans, leaf)
-    assert [_core.static_leaf(plans, value) for value in values] == leaves
-    again = [int("1"), "t" + "ext"[:3], (int("1"), "a")]
-    assert [_core.static_leaf(plans, x) for x in again] == [leaves[0], leaves[2], leaves[6]]
-    assert _core.static_leaf(plans, 1.0) is None
-    assert _core.static_leaf(plans, (things[0], 1)) is None
-    _core.forget_static_leaves(plans)
-    assert [_core.static_leaf(plans, value) for value in values] == [None] * len(values)
-    with pytest.raises(AttributeError, match="value"):
-        _core.add_static_leaf(plans, 5)
-
-
-def test_a_plan_with_refs_is_for_refs() -> None:
-    """It isn't followed where other leaves are there, or nothing can read refs."""
-    access = _core.ref_access(list, float, float, bool, print)
-    for compiled in (Compiled(), Compiled(access=access)):
-        compiled.add("key", refs=(0,))
-        assert compiled.call() is NotImplemented
 
 
 def test_a_plan_is_for_one_structure() -> None:
@@ -258,17 +191,6 @@ def test_a_class_that_is_registered_after_calls() -> None:
     assert compiled.calls == [("key", later)] * 3 + [("other", 1.0)] * 3
 
 
-def test_an_order_that_is_set_after_calls() -> None:
-    """The same where optree is told to keep the insertion order of dicts in the namespace."""
-    compiled = Compiled("kept order")
-    tree: Any = (({"b": 1.0, "a": 2.0},), {})
-    compiled.add("key", tree=tree)
-    assert [compiled.call(tree) for _ in range(3)] == [(5, 6)] * 3
-    with optree.dict_insertion_ordered(True, namespace="kept order"):
-        assert compiled.call(tree) is NotImplemented
-    assert compiled.calls == [("key", 2.0, 1.0)] * 3
-
-
 def test_a_plan_that_goes_while_it_is_followed() -> None:
     """A function may forget the plan by which it is being called."""
 
@@ -284,14 +206,6 @@ def test_a_plan_that_goes_while_it_is_followed() -> None:
         compiled.add("key", (1,), ("a",))
         assert compiled.call() == [2.0]
         assert compiled.call() is NotImplemented
-
-
-def test_a_cycle_in_arguments() -> None:
-    """Is an error that names the argument."""
-    cycle: list[Any] = [1.0]
-    cycle.append({"x": cycle})
-    with pytest.raises(pydag.CycleError, match=r": args\[0\]\[1\]\['x'\] is the list at args\[0\]"):
-        Compiled().call(((cycle,), {}))
 
 
 class Asked:
@@ -392,45 +306,6 @@ def test_a_cycle_through_plans() -> None:
     assert gone() is None
 
 
-def test_a_result() -> None:
-    """It is taken apart into what it was made of, and built; a Dag is built by its `tree`."""
-    spec = pydag.dag_structure([1, {"a": 2}])
-    result = _core.make_result(spec, (5, 6))
-    assert _core.open_result(result) == ((5, 6), spec)
-    assert _core.build_result(result) == [5, {"a": 6}]
-
-    class Standing:
-        tree = "the tree"
-
-    assert _core.build_result(Standing()) == "the tree"
-    with pytest.raises(ValueError, match=r"Too few leaves for PyDagSpec; expected: 2, got: 1\."):
-        _core.build_result(_core.make_result(spec, [5]))
-    wrong: list[Any] = [
-        lambda: _core.make_result(result, ()),  # type: ignore[arg-type]  # that is tested
-        lambda: _core.make_result(spec, 3),  # type: ignore[arg-type]  # that is tested
-        lambda: _core.open_result(spec),  # type: ignore[arg-type]  # that is tested
-    ]
-    for call in wrong:
-        with pytest.raises(TypeError, match="got "):
-            call()
-
-
-def test_a_result_in_a_cycle_is_collected() -> None:
-    """A result is held by what it holds, and goes when nobody else holds either."""
-    leaves: list[Any] = []
-    leaves.append(_core.make_result(pydag.dag_structure([1]), leaves))
-
-    class WatchedConstants:
-        pass
-
-    watched = WatchedConstants()
-    leaves.append(watched)
-    gone = weakref.ref(watched)
-    del leaves, watched
-    gc.collect()
-    assert gone() is None
-
-
 def test_plans_that_somebody_changed() -> None:
     """What is put among the plans through the collector isn't followed, nor another tree's."""
     small: Any = (([1.0],), {})
@@ -452,21 +327,6 @@ class Statics:
 
     def __init__(self, positions: Any, values: Any) -> None:
         self.positions, self.values = positions, values
-
-
-def test_a_result_with_static_leaves() -> None:
-    """They are put in their places among the leaves, also beside objects of the caller's."""
-    spec = pydag.dag_structure([0, 1, {"a": 2, "b": 3}])
-    statics = Statics((0, 3), ("first", "last"))
-    result = _core.make_result((spec, None, statics), (5, 6))
-    assert _core.open_result(result) == ((5, 6), (spec, None, statics))
-    assert _core.build_result(result) == ["first", 5, {"a": 6, "b": "last"}]
-    given = _core.make_result((spec, (1, -1), statics), [6])
-    assert _core.fill_result(given, ("zero", "one"), None) == [
-        "first",
-        "one",
-        {"a": 6, "b": "last"},
-    ]
 
 
 @pytest.mark.parametrize(

@@ -83,22 +83,6 @@ def test_chain_of_every_kind(kind: str, operation: str) -> None:
     OPERATIONS[operation](chain(kind, 3_000))
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
-def test_results_of_a_deep_chain(depth: int) -> None:
-    """What comes out at the bottom of a million lists is what was put in."""
-    leaf = object()
-    tree = chain("list", depth, leaf)
-    leaves, spec = pydag.dag_flatten(tree)
-    assert leaves == [leaf]
-    assert (spec.num_leaves, spec.num_nodes, spec.num_paths) == (1, depth + 1, 1)
-    assert repr(spec) == "PyDagSpec(" + "[" * depth + "*" + "]" * depth + ")"
-    assert spec.paths() == [(0,) * depth]
-    out = pydag.dag_map(lambda x: 7, tree)
-    for _ in range(depth):
-        (out,) = out
-    assert out == 7
-
-
 @pytest.mark.parametrize("depth", [1, 1000, *DEPTHS])
 @pytest.mark.parametrize("kind", ["list", "dict", "tuple"])
 def test_cycle_at_any_depth(kind: str, depth: int) -> None:

@@ -130,22 +130,6 @@ def test_no_descriptor_has_a_say_in_an_update(cls: Any) -> None:
     assert vars(node) == {"w": 1.5}
 
 
-@pytest.mark.parametrize("name", ["__class__", "__dict__", "__weakref__", "__doc__", "__module__"])
-def test_attributes_with_names_of_object_itself(name: str) -> None:
-    """What `__dict__` has under such a name is data: it changes neither class nor instance."""
-
-    @pydag.register_fields
-    class Layer:
-        pass
-
-    layer = Layer()
-    vars(layer)[name] = [Base]
-    vars(layer)["w"] = 0.5
-    for copy in _copies(layer):
-        assert type(copy) is Layer
-        assert vars(copy) == {name: [Base], "w": 0.5}
-
-
 class Slotted:
     __slots__ = ("w", "x")
 
@@ -267,23 +251,6 @@ def test_a_property_is_no_field(named: Any) -> None:
     assert pydag.dag_leaves(Celsius()) == [300]
 
 
-def test_field_that_only_a_descriptor_could_give() -> None:
-    """A field that is in neither place is an AttributeError with the path."""
-
-    class Half:
-        def __get__(self, instance: Any, cls: Any) -> float:
-            return 0.5
-
-    @pydag.register_fields(data_fields=("w",))
-    class Layer:
-        w = Half()
-
-    for is_leaf in (None, lambda _: False):
-        with pytest.raises(AttributeError, match=r"'w'.*from __dict__ or a slot") as info:
-            pydag.dag_flatten({"k": Layer()}, is_leaf)
-        assert str(info.value).endswith("\n  at tree['k']")
-
-
 def test_default_that_the_class_keeps() -> None:
     """A dataclass field that only the class has a value for, since `init=False`, has that value."""
 
@@ -337,23 +304,6 @@ def test_slot_of_two_names() -> None:
     assert {obj.b for obj in built} == {second}
     del built
     assert (sys.getrefcount(first), sys.getrefcount(second)) == before
-
-
-def test_missing_field() -> None:
-    """A field that isn't set is an AttributeError that names it and the place."""
-
-    @pydag.register_fields(data_fields=("x",))
-    class Open:
-        pass
-
-    @pydag.register_fields(data_fields=("x",))
-    class Slotted:
-        __slots__ = ("x",)
-
-    for cls in (Open, Slotted):
-        with pytest.raises(AttributeError, match="'x'") as info:
-            pydag.dag_leaves({"k": cls()})
-        assert str(info.value).endswith("\n  at tree['k']")
 
 
 @pytest.mark.parametrize(

@@ -97,25 +97,6 @@ def test_the_gil_stays_off() -> None:
     assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr
 
 
-def test_trees_of_their_own() -> None:
-    """Threads take apart, build, map, compare, hash and pickle trees of their own."""
-
-    def work(i: int) -> None:
-        for _ in range(100):
-            tree = sample()
-            leaves, spec = pydag.dag_flatten(tree)
-            assert len(leaves) == NUM_LEAVES
-            mapped = pydag.dag_map(lambda leaf: (i, leaf), tree)
-            assert pydag.dag_structure(mapped, is_leaf=lambda x: type(x) is tuple and x[0] == i)
-            copied = pydag.dag_copy(tree)
-            assert pydag.dag_structure(copied) == spec
-            assert hash(pydag.dag_structure(copied)) == hash(spec)
-            assert pickle.loads(pickle.dumps(spec)) == spec
-            assert all(x is y for x, y in zip(pydag.dag_leaves(copied), leaves, strict=True))
-
-    checked(outcomes(work))
-
-
 def test_one_tree_and_one_spec() -> None:
     """Threads use one tree and one spec; all get the same leaves, hash, paths and text."""
     tree = sample()
@@ -373,14 +354,6 @@ def test_what_a_thread_leaves_behind() -> None:
     while made:
         made.pop()
     checked(outcomes(lambda _: [pydag.dag_copy(sample()) for _ in range(20)]))
-
-
-def test_many_short_threads() -> None:
-    """Each thread begins with empty caches, and releases them at its end."""
-    before = len(pydag.dag_leaves(sample()))
-    for _ in range(10):
-        checked(outcomes(lambda _: [pydag.dag_copy(sample()) for _ in range(5)]))
-    assert len(pydag.dag_leaves(sample())) == before
 
 
 USE = """

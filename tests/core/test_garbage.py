@@ -63,31 +63,6 @@ def test_spec_in_its_own_key() -> None:
         assert is_collected(lambda cls=cls: make(cls))  # type: ignore[misc]  # a default argument
 
 
-def test_spec_that_builds_through_its_own_keys() -> None:
-    """Keys that were used to build a dict are collected, too."""
-
-    def make() -> Holder:
-        key = Holder()
-        key.content = pydag.dag_structure({key: [1]})
-        pydag.dag_unflatten(key.content, [1])
-        return key
-
-    assert is_collected(make)
-
-
-def test_spec_in_its_own_default_factory() -> None:
-    """A cycle spec → default_factory → spec is collected."""
-
-    def make() -> Callable[[], Any]:
-        def factory() -> Any:
-            return spec
-
-        spec = pydag.dag_structure(defaultdict(factory, a=1))
-        return factory
-
-    assert is_collected(make)
-
-
 def test_spec_in_its_own_meta_field() -> None:
     """A cycle spec → values of meta fields → spec is collected."""
 
@@ -130,36 +105,6 @@ def test_registration_of_an_unregistered_class(fields: bool) -> None:
         return Node
 
     assert is_collected(make)
-
-
-@pytest.mark.classes_die
-def test_class_that_was_seen_as_a_leaf() -> None:
-    """The memory of what classes are keeps none of them alive."""
-
-    def make() -> type:
-        class Leaf:
-            pass
-
-        pydag.dag_leaves([Leaf(), (Leaf(), None)], namespace="some")
-        return Leaf
-
-    assert is_collected(make)
-
-
-def test_address_of_a_dead_class() -> None:
-    """A class that gets the address of a dead one is looked up anew."""
-    for i in range(300):
-        cls: Any = type("Fleeting", (), {"__slots__": ("x",)})
-        node = cls()
-        node.x = i
-        if i % 2:
-            pydag.register_fields(cls)
-            assert pydag.dag_leaves(node) == [i]
-            pydag.unregister_pydag_node(cls)
-        else:
-            assert pydag.dag_leaves(node) == [node]
-        del cls, node
-        gc.collect(0)
 
 
 def test_reported_references_are_owned_ones() -> None:
@@ -239,17 +184,6 @@ def test_cleared_spec_is_inert(name: str) -> None:
             # It may not raise.
             assert re.search("PyDagSpec|positional argument", str(error))  # noqa: PT017  # as above
     gc.collect()
-
-
-def test_returned_lists_are_fresh() -> None:
-    """Whoever changes a list that a spec gave away doesn't change the spec."""
-    w = [1.5]
-    spec = pydag.dag_structure({"a": w, "b": w})
-    for give in (spec.entries, spec.paths, spec.accessors, lambda: spec.shared):
-        first = list(give())
-        give().clear()
-        assert first
-        assert give() == first
 
 
 def test_end_of_the_process_is_quiet() -> None:

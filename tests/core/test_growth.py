@@ -2,7 +2,6 @@
 """The cost of every operation is linear in objects and edges, never in paths."""
 
 import time
-import tracemalloc
 from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,18 +24,11 @@ class Pair:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_sixty_levels(operation: str) -> None:
-    """`t = [t, t]` sixty deep has 2**60 paths and takes next to no time."""
-    tree = doubled(60)
-    assert seconds(lambda: OPERATIONS[operation](tree), times=3) < 0.5
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_sixty_levels_of_each_kind(operation: str) -> None:
-    """The same for dicts and fields, and with an object at the bottom."""
+    """Sixty levels of dicts, lists, tuples and fields, 6**30 paths, take next to no time."""
     tree: Any = object()
     for _ in range(30):
         pair = Pair(tree)
-        tree = {"a": pair, "b": (pair, pair)}
+        tree = {"a": pair, "b": [pair, (pair,)]}
     assert seconds(lambda: OPERATIONS[operation](tree), times=3) < 2
 
 
@@ -61,32 +53,6 @@ def test_results_of_sixty_levels() -> None:
 def test_number_of_paths_has_no_end() -> None:
     """The number of paths is a Python int, however many there are."""
     assert pydag.dag_structure(doubled(1000)).num_paths == 2**1000
-
-
-def test_number_of_paths_keeps_few_numbers() -> None:
-    """Only the numbers that are still needed are kept: each is as long as its object is deep."""
-    spec = pydag.dag_structure(doubled(20_000))
-    tracemalloc.start()
-    try:
-        assert spec.num_paths == 2**20_000
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 1_000_000  # all of them would be 27 MB
-
-
-def test_leaf_at_the_bottom_is_mapped_once() -> None:
-    """A function runs once for an object that 2**60 paths lead to."""
-    w = object()
-    calls: list[Any] = []
-    pydag.dag_map(calls.append, doubled(60, w))
-    assert calls == [w]
-
-
-def test_rest_with_other_lists() -> None:
-    """A rest that is shared alike, but consists of other objects, costs no more."""
-    tree = doubled(60)
-    assert seconds(lambda: pydag.dag_map(lambda x, y: y, tree, doubled(60, 2.5)), times=3) < 0.5
 
 
 def test_rest_that_shares_less_at_the_top() -> None:

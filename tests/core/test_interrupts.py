@@ -382,12 +382,3 @@ SHARED = nested(40)
 def test_repr_of_shared_metadata(make: Callable[[], Any]) -> None:
     """The text of whatever the library makes is short, however often metadata holds itself."""
     assert len(repr(make())) < 200_000
-
-
-def test_repr_of_metadata() -> None:
-    """What isn't shared again and again is written whole."""
-    rows = [list(range(50)) for _ in range(50)]
-    assert repr(pydag.dag_structure(table_of(rows))) == f"PyDagSpec(Table(table={rows!r}))"
-    assert (
-        repr(pydag.Node(list, rows, ())) == f"Node(type={list!r}, aux_data={rows!r}, children=())"
-    )

@@ -3,8 +3,6 @@
 
 import dataclasses
 import sys
-import types
-from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
 
 import optree
@@ -88,8 +86,8 @@ def test_classes_of_optree_are_nodes_as_long_as_they_are_there(way: Any, namespa
         theirs = optree.register_pytree_node.get(cls, namespace=options.get("namespace", ""))
         assert theirs is not None
         assert entry is not None
-        names = [name for name in entry._fields if name != "unflatten_func"]  # the boundary wraps it
-        assert [getattr(entry, name) for name in names] == [getattr(theirs, name) for name in names]
+        for name in set(entry._fields) - {"unflatten_func"}:  # the boundary wraps it
+            assert getattr(entry, name) == getattr(theirs, name)
         if options:
             assert pydag.dag_is_leaf(node)
     finally:
@@ -143,16 +141,6 @@ def test_attrs_classes_of_pydag_are_optrees() -> None:
     assert set(attrs.__all__) == set(theirs.__all__)
 
 
-@pytest.mark.parametrize("cls", [type(None), tuple, list, dict, OrderedDict, defaultdict, deque])
-@pytest.mark.parametrize("mode", [False, True])
-def test_builtin_classes_have_optrees_entries(cls: Any, mode: bool) -> None:
-    """Kind, functions and entry type of a builtin container are optree's, order included."""
-    with optree.dict_insertion_ordered(mode, namespace="joined order"):
-        entry: Any = pydag.register_pydag_node.get(cls, namespace="joined order")
-        theirs: Any = optree.register_pytree_node.get(cls, namespace="joined order")
-    assert tuple(entry) == tuple(getattr(theirs, name) for name in entry._fields)
-
-
 def test_entries_of_classes_of_ours() -> None:
     """It has the kind of what was registered here; the namespace comes before the global one."""
     cls = fresh()
@@ -176,19 +164,6 @@ def test_entries_of_classes_of_ours() -> None:
     assert get(int) is None
 
 
-def test_entries_of_tuples_with_names() -> None:
-    """A namedtuple's and a struct sequence's class have entries of their kinds, as in optree."""
-    get: Any = pydag.register_pydag_node.get
-    get_theirs: Any = optree.register_pytree_node.get
-    for cls in (sp.Point, types.SimpleNamespace, type(sys.version_info), namedtuple):
-        theirs = get_theirs(cls)
-        ours = get(cls)
-        assert (ours and tuple(ours)) == (
-            theirs and tuple(getattr(theirs, name) for name in pydag.RegistryEntry._fields)
-        )
-    assert get(sp.Registered).flatten_func is not None
-
-
 def test_all_entries() -> None:
     """Without a class: a dict of all that the namespace sees, whoever registered it."""
     everything = pydag.register_pydag_node.get(namespace=sp.NAMESPACE)
@@ -197,26 +172,6 @@ def test_all_entries() -> None:
     for cls in (list, sp.Box, sp.Local, sp.Foreign, sp.Linear):
         assert everything[cls] == pydag.register_pydag_node.get(cls, namespace=sp.NAMESPACE)
     assert sp.Local not in pydag.register_pydag_node.get()
-
-
-@pytest.mark.parametrize("bad", [1, "int", [int]])
-def test_entries_of_no_class(bad: Any) -> None:
-    """What is no class, and a namespace that is no string, are refused as optree does."""
-    with pytest.raises(TypeError, match=r"^Expected a class or None, got"):
-        pydag.register_pydag_node.get(bad)
-    get: Any = pydag.register_pydag_node.get
-    with pytest.raises(TypeError, match=r"^The namespace must be a string, got"):
-        get(int, namespace=bad if bad != "int" else None)
-
-
-def test_names_without_prefix() -> None:
-    """`pydag.dag` has the functions of the package under optree's names without prefix."""
-    for name in pydag.dag.__all__:
-        thing = getattr(pydag.dag, name)
-        others = (f"dag_{name}", name, name.replace("_node", "_pydag_node"))
-        assert name == "reexport" or any(getattr(pydag, n, None) is thing for n in others), name
-    theirs = {name.replace("PyTreeSpec", "PyDagSpec") for name in optree.pytree.__all__}
-    assert theirs - set(pydag.dag.__all__) == set()
 
 
 def test_a_copy_of_the_module_with_a_namespace() -> None:

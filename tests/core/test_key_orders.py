@@ -4,7 +4,6 @@
 import random
 from typing import Any
 
-import optree
 import pytest
 
 import pydag
@@ -40,26 +39,6 @@ def test_order_is_that_of_sorted(name: str) -> None:
         leaves, spec = pydag.dag_flatten({key: i for i, key in enumerate(shuffled)})
         assert [shuffled[i] for i in leaves] == sorted(shuffled)
         assert list(spec.unflatten(leaves)) == shuffled
-
-
-MIXED: list[list[Any]] = [
-    [(1, "a"), (1, 2), (0, "b")],
-    [(1, 2), (0, "b"), (2, None)],
-    [(1, (2, 3)), (1, (0, 3))],
-    ["b", 1, "a", 0],
-    [("b", 1), "b", 2, ("a", 1)],
-    [True, 2, 0],
-    [float("nan"), 1.0, 0.0],
-    [None, "a"],
-    [(1, 2), (1.5, 1), (True,)],
-]
-
-
-@pytest.mark.parametrize("keys", MIXED, ids=repr)
-def test_keys_of_several_types(keys: list[Any]) -> None:
-    """Keys that don't all compare come in the order in which optree has them."""
-    tree: Any = {key: i for i, key in enumerate(keys)}
-    assert pydag.dag_leaves(tree) == optree.tree_leaves(tree)
 
 
 def test_keys_with_code_of_their_own() -> None:

@@ -149,24 +149,6 @@ def test_answers_that_are_no_yes_or_no() -> None:
         assert pydag.dag_leaves([1, None], none_is_leaf=odd) == [1, None]
 
 
-def test_no_constructor() -> None:
-    """A spec isn't made by calling its class, and the message is optree's."""
-    make: Any = pydag.PyDagSpec
-    for arguments in ((), (1,)):
-        with pytest.raises(TypeError, match=r"^pydag\.PyDagSpec: No constructor defined!"):
-            make(*arguments)
-
-
-def test_mismatches_of_fields() -> None:
-    """So for classes registered by fields: class, names, meta fields, both sides."""
-    with pytest.raises(ValueError, match=r"Custom node type mismatch.*Layer.*got type.*int"):
-        pydag.dag_map(lambda x, y: x, Layer(w=1), 7)
-    with pytest.raises(ValueError, match=r"fields key mismatch.*'w'.*'v'"):
-        pydag.dag_map(lambda x, y: x, Layer(w=1), Layer(v=1))
-    with pytest.raises(ValueError, match=r"meta.*'n'.*'m'"):
-        pydag.dag_map(lambda x, y: x, Layer("n", w=1), Layer("m", w=1))
-
-
 def test_number_of_leaves() -> None:
     """The message about too few or too many leaves has both numbers, where both are known."""
     spec = pydag.dag_structure([1, (2, 3)])
@@ -191,34 +173,6 @@ def test_cycle() -> None:
         pydag.dag_flatten(root)
     assert "tree['layers'][1].w[1] is the list at tree['layers']" in str(info.value)
     assert isinstance(info.value, ValueError)
-
-
-def test_two_answers() -> None:
-    """Two answers for one object name both paths and both answers, and what to do."""
-    w = object()
-    with pytest.raises(pydag.SharingError) as info:
-        pydag.dag_map(lambda x, y: x, {"a": w, "b": [w]}, {"a": [1.5], "b": [[2.5]]})
-    for text in ("tree['a']", "tree['b'][0]", "[1.5]", "[2.5]", "identity="):
-        assert text in str(info.value)
-
-
-def test_two_answers_below_a_shared_node() -> None:
-    """The other path goes through the alias."""
-    inner = {"w": object()}
-    with pytest.raises(pydag.SharingError) as info:
-        pydag.dag_map(lambda x, y: x, [inner, inner], [{"w": [1]}, {"w": [2]}])
-    assert "tree[0]['w']" in str(info.value)
-    assert "tree[1]['w']" in str(info.value)
-
-
-def test_anchors_and_aliases() -> None:
-    """The errors about a lost alias and two anchors of one index have the paths."""
-    with pytest.raises(pydag.SharingError, match=r"Anchor\(3.*tree\['b'\]"):
-        pydag.reref({"b": pydag.Alias(3)})
-    with pytest.raises(pydag.SharingError) as info:
-        pydag.reref({"a": pydag.Anchor(3, [1]), "b": [pydag.Anchor(3, [1])]})
-    for text in ("index 3", "tree['a']", "tree['b'][0]", "derefed together"):
-        assert text in str(info.value)
 
 
 class Long:
@@ -328,51 +282,6 @@ def test_two_halves_of_a_gradient() -> None:
     assert added["a"] == [0.75]
 
 
-def test_a_namedtuple_class_that_lost_its_names() -> None:
-    """A path then has the index in the place of the name."""
-    cls: Any = namedtuple("cls", "x y")
-    tree = {"k": cls(1, [2])}
-    pydag.dag_structure(tree)
-    del cls._fields
-    with pytest.raises(ZeroDivisionError) as info:
-        pydag.dag_map(lambda x: 1 // (x - 2), tree)
-    assert info.value.__notes__ == ["raised while mapping tree['k'][1][0]"]
-
-
-def test_a_name_that_has_no_utf_8() -> None:
-    """A lone surrogate in the name of an attribute is written as Python escapes it."""
-
-    @pydag.register_fields
-    class Local:
-        pass
-
-    node = Local()
-    setattr(node, "\ud800", [0])
-    with pytest.raises(ZeroDivisionError) as info:
-        pydag.dag_map(lambda x: 1 // x, node)
-    assert info.value.__notes__ == [r"raised while mapping tree.\ud800[0]"]
-
-
-@pytest.mark.parametrize(
-    ("roots", "first", "second"),
-    [
-        ("model", "model[0]['w']", "model[1]['p'].x"),
-        (("args", "kwargs"), "args['w']", "kwargs['p'].x"),
-        (("one",), "one['w']", "tree[1]['p'].x"),
-    ],
-)
-def test_paths_begin_with_the_given_roots(roots: Any, first: str, second: str) -> None:
-    """A tree, or each item of one, has the name in messages that the caller gives to it."""
-    Point = namedtuple("Point", "x")
-    old = pydag.dag_structure(({"w": 1}, {"p": Point(1)}))
-    new = ({"w": [1]}, {"p": Point([1])})
-    text = pydag._core.explain(old, pydag.dag_structure(new), roots=roots)
-    assert [line for line in text.splitlines() if line[0] != " "] == [first, second]
-    deeper = pydag.dag_structure(({"w": [1]}, {}))
-    with pytest.raises(ValueError, match=re.escape(f"at {first}")):
-        pydag._core.match_at(deeper, ({"w": 1}, {}), roots)
-
-
 def test_a_class_that_was_defined_again() -> None:
     """Where a class's name is that of a newer class, the error says how to go on."""
 
@@ -427,12 +336,6 @@ def test_which_tree_does_not_fit(function: Any) -> None:
         function(lambda *leaves: leaves, good, bad)
     assert "rests" not in str(info.value)
     assert not hasattr(info.value, "__notes__")
-
-
-def test_which_of_the_combined_trees_does_not_fit() -> None:
-    """It is named by its place among all that are combined."""
-    with pytest.raises(ValueError, match=r"arity mismatch.*\n  at trees\[2\]\['a'\]"):
-        pydag.dag_combine({"a": [1]}, {"a": [None]}, {"a": [None, None]})
 
 
 def test_which_meta_field_differs() -> None:

@@ -2,10 +2,6 @@
 """Which registration of a class counts where."""
 
 import contextlib
-import enum
-import gc
-import os
-import weakref
 from collections import defaultdict
 from typing import Any, NamedTuple
 
@@ -68,27 +64,6 @@ def test_namespace_of_specs() -> None:
     assert hash(spec) == hash(pydag.dag_structure([cls()], namespace="here"))
 
 
-@pytest.mark.parametrize("first", ["text", "member"])
-def test_namespace_that_is_an_enum_member(first: str) -> None:
-    """A string of another class is the namespace that its text says, and specs hold the text."""
-    text = f"the namespace after {first}"
-    functional: Any = enum.Enum
-    member = functional("Names", {"ONE": text}, type=str).ONE
-
-    class Node:
-        def __init__(self) -> None:
-            self.x = 1
-
-    if first == "text":
-        pydag.dag_structure(1, namespace=text)
-    pydag.register_fields(Node, namespace=member)
-    for namespace in (member, text):
-        spec = pydag.dag_structure([Node()], namespace=namespace)
-        assert repr(spec) == f"PyDagSpec([Node(x=*)], namespace={text!r})"
-        assert type(spec.namespace) is str
-    pydag.unregister_pydag_node(Node, namespace=text)
-
-
 EVERY = optree.registry.__dict__["__GLOBAL_NAMESPACE"]
 TREES: list[Any] = [
     1,
@@ -144,15 +119,6 @@ def test_namespace_of_ordered_dicts(ordered: Any, namespace: str, expected: str)
                     assert walked == spec
 
 
-def test_order_that_all_namespaces_keep() -> None:
-    """What all namespaces keep is no namespace's: specs made in two of them are equal."""
-    tree = {"b": 1, "a": 2}
-    with _ordered(EVERY):
-        assert pydag.dag_structure(tree, namespace="x") == pydag.dag_structure(tree, namespace="y")
-        assert pydag.dag_leaves(tree, namespace="x") == [1, 2]
-    assert pydag.dag_leaves(tree, namespace="x") == [2, 1]
-
-
 @pytest.mark.parametrize("make", [dict, lambda x: defaultdict(int, x)])
 @pytest.mark.parametrize("ordered", ["here", EVERY])
 def test_keys_that_keep_their_order_are_not_compared(ordered: Any, make: Any) -> None:
@@ -175,25 +141,6 @@ def test_keys_that_keep_their_order_are_not_compared(ordered: Any, make: Any) ->
         assert spec.flatten_up_to(tree) == [1.5, 0.5, 2.5]
         assert pydag.reref(pydag.deref(tree, namespace="here"), namespace="here") == tree
         pydag.dag_update(tree, tree, namespace="here")
-
-
-@pytest.mark.measures
-def test_memory_of_namespaces_is_bounded() -> None:
-    """Namespaces that nobody uses any more take no memory, however many there were."""
-
-    def use(first: int, count: int) -> None:
-        for i in range(first, first + count):
-            pydag.dag_leaves([Point(1, 2), {"a": 1}], namespace=f"space {i}")
-
-    use(0, 500)
-    before = _resident()
-    use(500, 20_000)
-    assert _resident() - before < 16 << 20
-
-
-def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Point(NamedTuple):
@@ -222,23 +169,6 @@ def test_namespace_that_is_left_and_used_again() -> None:
         assert spec.flatten_up_to([node]) == [1, 2]
     pydag.unregister_pydag_node(cls, namespace="here")
     assert pydag.dag_leaves([node], namespace="here") == [node]
-
-
-@pytest.mark.classes_die
-def test_classes_that_die_in_forgotten_namespaces() -> None:
-    """A class dies as it should, and no other one is taken for it, while namespaces come and go."""
-    for i in range(200):
-        cls: Any = type("Point", (Point,), {}) if i % 3 else fresh()
-        node = cls(1, 2) if i % 3 else cls()
-        for j in range(3):
-            tree = [node, {"a": 1}]
-            assert len(pydag.dag_leaves(tree, namespace=f"{i} {j}")) == (3 if i % 3 else 2)
-            pydag.dag_copy(tree, namespace=f"{i} {j}")
-        reference = weakref.ref(cls)
-        del cls, node, tree
-        if i % 20 == 0:
-            gc.collect()
-            assert reference() is None
 
 
 def test_specs_of_two_namespaces() -> None:

@@ -52,22 +52,3 @@ def test_sixty_fold() -> None:
         tree = [tree, tree]
     spec = pydag.dag_structure([Module(tree), Record(tree), 2])
     assert _core.module_leaves(spec) == ((0,), (0,))
-
-
-def test_which_classes_are_modules() -> None:
-    """A class is one where it is registered as one; a leaf, a record and a builtin are none."""
-
-    class Local:
-        pass
-
-    pydag.register_module(Local, namespace="of owners")
-    found = [_core.is_module(cls, "") for cls in (Module, Record, Local, list, int)]
-    assert found == [True, False, False, False, False]
-    assert _core.is_module(Local, "of owners")
-    assert _core.is_module(Module, "of owners")
-    with pytest.raises(TypeError):
-        _core.is_module(Module(), "")  # type: ignore[arg-type]  # that is tested
-    with pytest.raises(TypeError):
-        _core.is_module(Module, 3)  # type: ignore[arg-type]  # that is tested
-    with pytest.raises(TypeError):
-        _core.module_leaves([1])  # type: ignore[arg-type]  # that is tested

@@ -66,13 +66,3 @@ def test_the_paths_are_those_of_accessors() -> None:
     spec = pydag.dag_structure(tree)
     assert _core.path_texts(spec, "t") == [a.codify("t") for a in spec.accessors()]
     assert "getattr(t[0], 'two words')[0]" in _core.path_texts(spec, "t")
-
-
-def test_roots_for_each_item() -> None:
-    """A tuple of roots names the items of the tree."""
-    spec = pydag.dag_structure(([1, 2], {"a": 3}))
-    assert _core.path_texts(spec, ("args", "kwargs")) == ["args[0]", "args[1]", "kwargs['a']"]
-    with pytest.raises(TypeError, match="too few roots"):
-        _core.path_texts(spec, ("args",))
-    with pytest.raises(TypeError, match="text, or a tuple"):
-        _core.path_texts(spec, 1)  # type: ignore[arg-type]  # what is refused

@@ -6,16 +6,13 @@ import gc
 import inspect
 import pickle
 import pydoc
-import sys
 import sysconfig
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from parallel import checked, outcomes
 
 import pydag
-from pydag import _core
 
 untyped: Any = pydag  # for calls that a type checker refuses, too
 COMPILED = [
@@ -104,33 +101,6 @@ def test_bad_arguments(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError) as caught:
         call()
     assert message in str(caught.value)
-
-
-def test_recursion_limit() -> None:
-    """The frames of callbacks count towards Python's limit, whose error leaves no count behind."""
-    deepest = 0
-
-    def again(x: Any, depth: int = 1) -> Any:
-        nonlocal deepest
-        deepest = max(deepest, depth)
-        return pydag.dag_leaves([x], is_leaf=lambda y: bool(again(y, depth + 1)))
-
-    found = []
-    for _ in range(4):
-        deepest = 0
-        with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
-            again(1)
-        found.append(deepest)
-    assert found[1:] == [found[1]] * 3  # when all classes have been met
-    assert 200 < found[1] <= sys.getrecursionlimit() // 2
-
-
-def test_what_can_be_made_public() -> None:
-    """A function that the core has, with a default or none for each parameter."""
-    with pytest.raises(ValueError, match="has no function 'nothing'"):
-        _core.publish("nothing", lambda: None, (), (), 0, 0, False, "")
-    with pytest.raises(ValueError, match="1 parameters, 0 defaults, at most 10"):
-        _core.publish("flatten", lambda: None, ("tree",), (), 1, 1, False, "")
 
 
 def forest() -> Any:
@@ -222,26 +192,3 @@ def test_paths_are_kept_with_the_structure() -> None:
     seen: list[Any] = []
     pydag.dag_map_with_path(lambda path, leaf: seen.append(path), tree)
     assert all(x is y for x, y in zip(found[2], seen, strict=True))
-
-
-def test_kept_paths_are_forgotten_with_the_structure() -> None:
-    """Nothing but the cache keeps them, and that forgets them when it is told to."""
-    name = "".join(["only", "here"])
-    tree = {name: [1, 2], "a": 3}
-    for _ in range(4):
-        pydag.dag_flatten_with_path(tree)
-    pydag.clear_caches()
-    gc.collect()
-    assert not any(type(x) is tuple and x[:1] and x[0] is name for x in gc.get_objects())
-
-
-def test_paths_by_threads() -> None:
-    """Threads that ask at the same time for the paths of one structure all get them."""
-    tree = {f"k{i}": [i, {"x": i}] for i in range(300)}
-    want = pydag.dag_structure(tree).paths()
-
-    def ask(_: int) -> None:
-        for _ in range(50):
-            assert pydag.dag_flatten_with_path(tree)[0] == want
-
-    checked(outcomes(ask, 4))

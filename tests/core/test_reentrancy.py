@@ -102,23 +102,6 @@ def test_predicate_sees_only_the_first_tree() -> None:
     assert [id(x) for x in seen] == [id(x) for x in (tree, tree[0], 1, tree[1], 2)]
 
 
-def test_flatten_function_runs_once_for_each_object() -> None:
-    """A node that can be flattened only once is, whatever stands before it in the tree."""
-
-    class Once:
-        def __init__(self, child: Any) -> None:
-            self.children: Any = iter([child])
-
-        def flatten(self) -> tuple[list[Any], None]:
-            return [next(self.children)], None
-
-    pydag.register_pydag_node(Once, Once.flatten, lambda _, items: Once(*items))
-    for operation in (pydag.dag_flatten, pydag.dag_copy, pydag.deref, pydag.shared_objects):
-        once = Once([1.5])
-        operation([[0.5], [[2.5]], once, {"again": once}])
-        assert list(once.children) == []
-
-
 def test_walks_within_walks() -> None:
     """Callbacks may use the library themselves, on the same tree and the same spec."""
     inner = [1, [2]]
@@ -153,19 +136,6 @@ def test_field_that_cannot_be_written() -> None:
         with pytest.raises(AttributeError) as info:
             pydag.reref([broken])
     assert "tree[0]" in info.value.__notes__[0]
-
-
-def test_key_of_an_attribute_that_is_no_string() -> None:
-    """A number among an instance's attributes can't be set again: TypeError."""
-
-    @pydag.register_fields
-    class Odd:
-        pass
-
-    odd: Any = Odd()
-    odd.__dict__[1] = [2.5]
-    with pytest.raises(TypeError):
-        pydag.dag_copy([odd, [odd]])
 
 
 def test_state_set_while_it_is_being_set() -> None:

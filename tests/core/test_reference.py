@@ -62,68 +62,6 @@ def test_text(tree: Any, expected: str) -> None:
     assert text(tree).removesuffix(", namespace='specimens'") == expected
 
 
-def test_text_options() -> None:
-    """`none_is_leaf` and the namespace of a custom node are part of the text."""
-    assert text([None], none_is_leaf=True) == "[*], NoneIsLeaf"
-    assert text([1]) == "[*]"
-    assert text(sp.Local()) == "CustomTreeNode(Local[None], []), namespace='specimens'"
-
-
-def test_identity_of_nodes_only() -> None:
-    """Under `identity="nodes"` leaves are counted at each path, but shared containers once."""
-    leaves, spec = ref.flatten([LAYER, W, LAYER], identity="nodes")
-    assert leaves == [W, 1, W]
-    assert ref.text(spec) == "PyDagSpec([&0 [*, *], *, *0])"
-
-
-def test_paths_of_a_shared_leaf() -> None:
-    """A leaf's path is its first one; the others can be asked for, through every parent."""
-    _, spec = ref.flatten([LAYER, W, LAYER])
-    assert ref.paths(spec) == [(0, 0), (0, 1)]
-    assert ref.all_paths(spec) == [[(0, 0), (1,), (2, 0)], [(0, 1), (2, 1)]]
-    assert list(map(ref.slots(spec.root).get, ref.shared(spec.root))) == [
-        [(0,), (2,)],
-        [(0, 0), (1,)],
-    ]
-
-
-def test_is_leaf_is_asked_once_per_object() -> None:
-    """A second visit asks nobody; a value is asked about at each occurrence."""
-    predicate = strategies.Predicate((False, True))
-    leaves, _ = ref.flatten([LAYER, LAYER, 1, 1], predicate)
-    assert predicate.asked[1:] == [LAYER, 1, 1]
-    assert leaves == [LAYER, 1, 1]
-
-
-def test_cycle_names_both_paths() -> None:
-    """A cycle is refused with the path of the second visit and that of the first."""
-    tree: list[Any] = [0, {"a": (1,)}]
-    tree[1]["a"] = ([tree[1]],)
-    with pytest.raises(ref.CycleError) as caught:
-        ref.flatten(tree)
-    assert (caught.value.path, caught.value.ancestor) == ((1, "a", 0, 0), (1,))
-
-
-def test_a_rest_gives_one_answer_per_object() -> None:
-    """Equal values at all paths of a shared leaf will do, distinct objects won't."""
-    nan = float("nan")
-    for answer in (True, 2.5, "a" * 3, (1, nan), (), None):
-        rest = [[answer, 0], [copy.deepcopy(answer), 0]]
-        assert ref.flatten_up_to(ref.flatten([LAYER, LAYER])[1], rest) == [answer, 0]
-    for one, two in ((1, True), (1, 2), ([], []), (sp.IntChild(1), sp.IntChild(1)), ((1,), (1.0,))):
-        with pytest.raises(ref.SharingError):
-            ref.map_(print, [LAYER, LAYER], [[one, 0], [two, 0]])
-
-
-def test_map_calls_once_per_leaf() -> None:
-    """The function sees each distinct leaf once, with its first path and the rest's leaf."""
-    seen = []
-    out = ref.map_(lambda *row: seen.append(row), [LAYER, LAYER], [["r", 2], ["r", 2]], path=True)
-    assert seen == [((0, 0), W, "r"), ((0, 1), 1, 2)]
-    assert out == [[None, None]] * 2
-    assert out[0] is out[1]
-
-
 def test_deref_shows_sharing() -> None:
     """Anchors stand at first places, aliases at the others, a `Node` where JAX could not open."""
     plain = deref([LAYER, LAYER, deque([W])])
@@ -133,22 +71,6 @@ def test_deref_shows_sharing() -> None:
     assert (plain[0].index, plain[1].index, plain[2].type) == (0, 0, deque)
     assert (plain[0].value[0].index, plain[0].value[0].value, plain[0].value[1]) == (1, W, 1)
     assert plain[2].children[0].index == 1
-
-
-def test_deref_of_a_derefed_tree() -> None:
-    """Old anchors stay, new sharing gets higher indices, and both are read back."""
-    other: list[Any] = []
-    again = deref([deref([LAYER, LAYER]), other, other])
-    assert again[1].index == 1
-    assert difference(reref(again), [[LAYER, LAYER], other, other]) == ""
-
-
-def test_reref_refuses_what_does_not_fit() -> None:
-    """An alias needs one anchor and no more."""
-    for tree in ([Alias(0)], [Anchor(0, []), Anchor(0, [])]):
-        with pytest.raises(ref.SharingError):
-            reref(tree)
-    assert reref([Alias(3), Anchor(3, W)]) == [W, W]
 
 
 @thorough

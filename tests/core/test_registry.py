@@ -190,32 +190,6 @@ def test_the_older_names_of_methods_stand_for_the_newer() -> None:
     assert old.__tree_unflatten__("x", [3]) == ("x", (3,))
 
 
-def test_late_registration() -> None:
-    """A class registered after it was seen as a leaf is a node from then on, and back."""
-    cls = fresh()
-    node = cls()
-    for _ in range(3):
-        assert pydag.dag_leaves([node]) == [node]
-        register(cls)
-        assert pydag.dag_leaves([node]) == [1, 2]
-        pydag.unregister_pydag_node(cls)
-
-
-@pytest.mark.parametrize("namespace", ["", "late"])
-def test_late_registration_with_optree(namespace: str) -> None:
-    """The same for a class that is registered with optree only."""
-    cls = fresh()
-    node = cls()
-    theirs: Any = namespace or optree.registry.__dict__["__GLOBAL_NAMESPACE"]
-    for _ in range(3):
-        assert pydag.dag_leaves([node], namespace=namespace) == [node]
-        optree.register_pytree_node(cls, flatten, lambda _, c: cls(*c), namespace=theirs)
-        leaves, spec = pydag.dag_flatten([node, node], namespace=namespace)
-        assert (leaves, spec.num_shared) == ([1, 2], 1)
-        optree.unregister_pytree_node(cls, namespace=theirs)
-        assert spec.unflatten([3, 4])[0].y == 4
-
-
 def test_class_without_identity() -> None:
     """`preserve_relative_identities=False` makes each occurrence a node, in each form."""
     custom, fields, decorated = fresh(), fresh(), type("Own", (Pair,), METHODS)

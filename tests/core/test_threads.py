@@ -2,19 +2,15 @@
 """Threads that use, register and collect at the same time."""
 
 import faulthandler
-import gc
 import itertools
-import pickle
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import optree
 import pytest
-from operations import OPERATIONS
 from parallel import THREADS, checked, in_parallel, outcomes
 from registering import Box
 
@@ -57,30 +53,6 @@ def sample() -> Any:
     return {Key("b"): [w, Box(w, (w,))], Key("a"): Box(w, {"z": 1, "y": w})}
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_one_tree_and_one_spec_in_all_threads(name: str) -> None:
-    """Every operation gives every thread the same result."""
-    tree = sample()
-    expected = repr(pydag.dag_structure(OPERATIONS["copy"](tree)))
-    in_parallel(lambda _: [OPERATIONS[name](tree) for _ in range(20)])
-    assert repr(pydag.dag_structure(tree)) == expected
-
-
-def test_one_spec_in_all_threads() -> None:
-    """Threads may use one spec at the same time, each with its own memo."""
-    leaves, spec = pydag.dag_flatten(sample())
-
-    def work(i: int) -> None:
-        for _ in range(50):
-            tree = pydag.dag_unflatten(spec, [i] * len(leaves))
-            assert set(pydag.dag_leaves(tree)) == {i}
-            assert pickle.loads(pickle.dumps(spec)) == spec
-            assert (hash(spec), len(repr(spec))) == (expected_hash, expected_length)
-
-    expected_hash, expected_length = hash(spec), len(repr(spec))
-    in_parallel(work)
-
-
 def test_registering_while_others_flatten() -> None:
     """Classes may come and go in some threads while others flatten; nobody waits for ever."""
     tree = sample()
@@ -118,44 +90,6 @@ def test_one_class_registered_by_many() -> None:
     assert sorted(in_parallel(work)) == [False] * (THREADS - 1) + [True]
 
 
-def test_fields_looked_up_by_many() -> None:
-    """A class whose fields are first looked up in several threads at once has them once."""
-
-    class Meta(type):
-        def __getattribute__(cls, name: str) -> Any:
-            time.sleep(0)  # other threads' turn
-            return super().__getattribute__(name)
-
-    for _ in range(20):
-
-        @pydag.register_fields(meta_fields=("m",))
-        class Layer(metaclass=Meta):
-            __slots__ = ("m", "w")
-            m: Any
-            w: Any
-
-        layer = Layer()
-        layer.w, layer.m = [0.5], "meta"
-        specs = in_parallel(lambda _, layer=layer: pydag.dag_structure([layer, layer]))  # type: ignore[misc]  # a default
-        assert {repr(spec) for spec in specs} == {"PyDagSpec([&0 Layer(w=[*], m='meta'), *0])"}
-        assert all(spec == specs[0] for spec in specs)
-
-
-def test_caches_emptied_while_others_flatten() -> None:
-    """Emptying the caches and collecting garbage disturbs nobody."""
-    tree = sample()
-
-    def work(i: int) -> None:
-        for _ in range(50):
-            if i == 0:
-                pydag.clear_caches()
-                gc.collect(0)
-            else:
-                assert pydag.dag_leaves(pydag.dag_copy(tree))[0] == 0.5
-
-    in_parallel(work)
-
-
 def test_optree_registering_while_others_flatten() -> None:
     """optree's registry may change in one thread while others walk."""
     tree = sample()
@@ -190,25 +124,6 @@ def test_state_set_by_many() -> None:
 
         assert in_parallel(work).count(True) == 1
         assert len(spec.unflatten(range(spec.num_leaves))) == 2
-
-
-def test_tree_that_others_change() -> None:
-    """A list or a dict that other threads change gives some state of it, or RuntimeError."""
-    tree: Any = {"a": [0.5] * 50, "b": {i: [i] for i in range(20)}}
-
-    def work(i: int) -> None:
-        for n in range(200):
-            if i == 0:
-                tree["a"][:] = [0.5] * (n % 50)
-            elif i == 1:
-                tree["b"][n % 40] = [n]
-                tree["b"].pop((n + 7) % 40, None)
-            else:
-                leaves, spec = pydag.dag_flatten(tree, is_leaf=lambda x: False)
-                assert len(leaves) == spec.num_leaves
-                pydag.dag_unflatten(spec, leaves)
-
-    in_parallel(work)
 
 
 @pytest.mark.parametrize("count", [2, 3])
