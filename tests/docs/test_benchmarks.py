@@ -204,7 +204,7 @@ def test_figures_go_between_the_marks(tmp_path: Path) -> None:
         insert_figures(results(), page)
         written.append(page.read_text("utf-8"))
     assert written[0] == written[1]
-    assert written[0].startswith(f"before\n{BEGIN}\n\npydag against ")
+    assert written[0].startswith(f"before\n{BEGIN}\n\nSpeed-ups over the fastest of ")
     assert written[0].endswith(f"\n{END}\nafter\n")
     page.write_text("nothing", "utf-8")
     with pytest.raises(ValueError, match=r"README\.md has no <!-- figures -->"):

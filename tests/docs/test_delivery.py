@@ -79,15 +79,15 @@ def test_pythons() -> None:
 
 
 def test_the_command_of_the_readme() -> None:
-    """`.ci/run` runs what the README gives for the tests, and the workflow all of them."""
-    commands = re.findall(r"^(make test(?:-all)?) +#", (ROOT / "README.md").read_text(), re.M)
+    """`.ci/run` runs what the README gives for the tests and more; the workflow `make test-all`."""
+    commands = re.findall(r"^(make test\S*) +#", (ROOT / "README.md").read_text(), re.M)
     run = (ROOT / ".ci" / "run").read_text("utf-8")
     assert "\nrun make test\n" in run  # with python3
     assert '\nrun make test-all PYTHON="$newest"\n' in run
-    assert commands == ["make test", "make test-all"]
+    assert commands == ["make test"]
     workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))
     steps = [step.get("run") for step in workflow["jobs"]["all"]["steps"]]
-    assert commands[-1] in steps
+    assert "make test-all" in steps
 
 
 def test_the_locked_versions_are_allowed() -> None:
