@@ -10,14 +10,33 @@ def _number(text: str) -> int | None:
     return None if text == "all" else int(text)
 
 
+_ABOUT = """\
+usage: python -m pydag check PATH ...   is a checkpoint whole, and what is tied in it?
+       python -m pydag [show] FILE      what is in a file of a model?
+       python -m pydag --version
+
+Each has more to say: python -m pydag check --help"""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Shows a file, or checks it; returns the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if given[:1] == ["check"]:
-        from .doctor.command import main as check
+    match given:
+        case ["check", *rest]:
+            from .doctor.command import main as check
 
-        return check(given[1:])
-    return _show(given[1:] if given[:1] == ["show"] else given)
+            return check(rest)
+        case [] | ["-h" | "--help" | "help"]:
+            print(_ABOUT)
+            return 0 if given else 2
+        case ["--version"]:
+            from . import __version__
+
+            print(f"pydag {__version__}")
+            return 0
+        case ["show", *rest]:
+            return _show(rest)
+    return _show(given)
 
 
 def _show(arguments: Sequence[str]) -> int:

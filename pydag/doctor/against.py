@@ -110,18 +110,16 @@ def _signatures(old: _Side, new: _Side, common: Sequence[str]) -> Iterator[Findi
 
 
 def _values(old: _Side, new: _Side, common: Sequence[str], bar: Bar) -> Iterator[Finding]:
-    """How many arrays have the same values, of those of one type and shape."""
+    """Which arrays have other values, of those of one type and shape."""
     pairs: dict[tuple[int, int], str] = {}
     for name in common:
         pairs.setdefault((old.groups[name], new.groups[name]), name)
     comparable = [name for name in pairs.values() if _is_comparable(old.arrays, new.arrays, name)]
     bar.expect(sum(2 * new.arrays[name].nbytes for name in comparable))
     differ = [name for name in comparable if not are_equal(old.arrays[name], new.arrays[name], bar)]
-    if comparable:
-        number = len(comparable) - len(differ)
-        text = f"{number} of {len(comparable)} arrays of one type and shape are equal"
-        if differ:
-            text += f"; different: {listed(differ)}"
+    if differ:
+        text = f"{len(differ)} of {len(comparable)} arrays of one type and shape differ"
+        text += f": {listed(differ)}"
         yield Finding("change", tuple(differ), text)
 
 

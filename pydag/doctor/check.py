@@ -40,7 +40,15 @@ def check_path(
 
             before = _opened(against)
             try:
-                findings.extend(compare(before, model, bar))
+                changes = list(compare(before, model, bar))
+                told = [set(change.names) for change in changes if change.level == "tie"]
+                findings = [
+                    finding
+                    for finding in findings
+                    if finding.level != "tie"
+                    or not any(names >= set(finding.names) for names in told)
+                ]
+                findings += changes
             finally:
                 before.close()
         return Report(model.path, model.kind, findings, figures_of(model, findings))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .check import check_path
-from .finding import Level
+from .finding import Level, size_text
 from .new_place import check_free
 from .report import JSON_VERSION, WORDS, Report, as_json_text
 
@@ -118,6 +118,8 @@ def _write(path: str, out: str, counted: Sequence[Level], is_quiet: bool) -> int
     left = Counter(finding.level for finding in findings if finding.level in counted)
     for level, number in left.items():
         text += f"; {number} {WORDS[level][number != 1]} left"
+    if wasted := sum(finding.nbytes for finding in findings):
+        text += f"; {size_text(wasted)} are still wasted"
     if not is_quiet:
         _print(text)
     return 1 if left else 0

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import stat
+import warnings
 
 from pydag.public.hints import MISSING
 from pydag.structure.text import short_repr
@@ -20,6 +21,13 @@ def check_path(path: object, tree: object, call: str) -> None:
     if isinstance(path, str | bytes | os.PathLike):
         if tree is MISSING:
             raise TypeError(f"there is nothing to save\n  Write: {call}.")
+        ending = os.path.splitext(os.fsdecode(path))[1]
+        if call.startswith("save") and ending in (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".npz"):
+            warnings.warn(
+                f"{os.fsdecode(path)!r} gets a safetensors file, whatever its name says\n  Call it "
+                "*.safetensors: readers of the other format will refuse it.",
+                stacklevel=3,
+            )
         if isinstance(tree, type):
             name = tree.__name__
             raise TypeError(

@@ -218,3 +218,18 @@ def test_annotated_fields_without_init() -> None:
     assert decorated(1, b=2).b == 2
     assert Mixed(3).w == 3
     assert vars(Bare()) == {}
+
+
+@pytest.mark.parametrize("name", ["parameters", "state_dict", "forward", "to"])
+def test_what_a_module_of_pytorch_has(name: str) -> None:
+    """An `AttributeError` says what to write; any other name is as ever."""
+
+    class Model(jaxinterop.Module):
+        def __init__(self) -> None:
+            self.w = jnp.ones(2)
+
+    with pytest.raises(AttributeError, match=rf"'Model' object has no attribute '{name}'\n  \w"):
+        getattr(Model(), name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'u'$"):
+        getattr(Model(), "u")  # noqa: B009 (a type checker knows)
+    assert not hasattr(Model(), "nothing")

@@ -6,6 +6,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydag.registry.fields import register_module
 
+# What modules of PyTorch have, and what to write for it.
+_OF_TORCH = {
+    "forward": "Define __call__, and call the model.",
+    "load_state_dict": "Write model = pj.load(path, model), or pj.from_checkpoint(arrays, model).",
+    "named_parameters": "pydag.dag_flatten_with_path(model) gives the paths and the arrays.",
+    "parameters": "pj.optimizer takes the model itself; pj.tree.leaves(model) lists its arrays.",
+    "state_dict": "pj.save(path, model) writes it; pydag.dag_flatten_with_path(model) lists it.",
+    "to": "Write pj.tree.map(lambda x: jax.device_put(x, device), model), or x.astype(dtype).",
+    "zero_grad": "A gradient is a value: pj.grad(loss)(model) returns a new one.",
+}
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 
 
@@ -64,6 +74,12 @@ class Module:
             super().__init__(*args, **kwargs)
 
         __init__.__signature__ = inspect.Signature([_SELF])
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in _OF_TORCH:
+                text += f"\n  {_OF_TORCH[name]}"
+            raise AttributeError(text, name=name, obj=self)
 
     def __repr__(self) -> str:
         from pydag.views.view import view  # here: most programs show no module
