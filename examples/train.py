@@ -19,7 +19,7 @@ import pydag.jaxinterop as pj
 WORDS, WIDTH, LENGTH, BATCH = 64, 32, 16, 32
 
 
-class Transformer(eqx.Module):
+class TiedTransformer(eqx.Module):
     embed: eqx.nn.Embedding
     attention: eqx.nn.MultiheadAttention
     norm: eqx.nn.LayerNorm
@@ -39,7 +39,7 @@ class Transformer(eqx.Module):
         return x @ self.unembed.weight.T
 
 
-def loss(model: Transformer, tokens: jax.Array) -> Any:
+def loss(model: TiedTransformer, tokens: jax.Array) -> Any:
     logits = jax.vmap(model)(tokens[:, :-1])
     return optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean()
 
@@ -56,13 +56,15 @@ def step(run: dict[str, Any]) -> tuple[dict[str, Any], jax.Array]:
 
 
 def start() -> dict[str, Any]:
-    model = Transformer(jax.random.key(0))
+    model = TiedTransformer(jax.random.key(0))
     return {"model": model, "state": optimizer.init(model), "key": jax.random.key(1)}
 
 
 parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
 parser.add_argument("--steps", type=int, default=200)
 steps = parser.parse_args().steps
+if steps < 2:
+    parser.error("there must be at least two steps")
 optimizer = pj.optimizer(optax.adamw(3e-3))
 run: Any = start()
 path = Path(tempfile.mkdtemp()) / "run.safetensors"
