@@ -1,4 +1,5 @@
-"""What is asked for by argument: the same object in another argument is another one."""
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked for by argument: an object of another argument is another one; bare arrays too."""
 
 from __future__ import annotations
 
@@ -103,3 +104,30 @@ def test_linearize_has_tangents_by_argument() -> None:
     _, pushforward = pj.linearize(lambda p, q: p["w"] * q["w"] ** 2, w, pj.tree.copy(w))
     for tangents, expected in (((one, one), 27), ((one, zero), 9), ((zero, one), 18)):
         assert float(pushforward(*tangents)) == expected
+
+
+X = jnp.float32(3.0)
+
+
+def f(x: Any, y: Any) -> Any:
+    return x**2 * y
+
+
+def test_linear_maps() -> None:
+    """`vjp`, `jvp` and `linearize` as `grad`."""
+    one, zero = jnp.float32(1.0), jnp.float32(0.0)
+    assert pj.vjp(f, X, X)[1](one) == (18.0, 9.0)
+    assert pj.jvp(f, (X, X), (one, zero))[1] == 18.0
+    assert pj.linearize(f, X, X)[1](zero, one) == 9.0
+
+
+def test_arrays_that_a_container_holds_too() -> None:
+    """The argument is a variable of its own, as in every tuple."""
+    g = lambda x, p: x**2 * p["w"]  # noqa: E731 (a name for what is called)
+    found = pj.grad(g, argnums=(0, 1))(X, {"w": X})
+    assert found == (18.0, {"w": 9.0})
+    w = jnp.ones(2)
+    assert float(pj.grad(g)(X, {"w": X})) == 18.0
+    assert pj.vmap(g, in_axes=(0, None))(w, {"w": w}).tolist() == [[1, 1], [1, 1]]
+    carry, _ = pj.scan(lambda c, x: ({"w": c["w"] + x}, x), {"w": w}, w)
+    assert carry["w"].tolist() == [3, 3]

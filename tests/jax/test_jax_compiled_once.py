@@ -90,18 +90,6 @@ def calls(name: str, traces: list[str]) -> Callable[[Any], Any]:
     return ways[name]
 
 
-@pytest.mark.parametrize("name", ["scan", "fori_loop", "while_loop", "cond", "switch", "jit"])
-def test_exactly_when_structure_or_sharing_changes(name: str) -> None:
-    """Other sharing is another program; coming back to the first compiles nothing."""
-    call = calls(name, [])
-    assert compilations(lambda: call(tied())) > 0
-    assert compilations(lambda: call(tied())) == 0
-    assert compilations(lambda: call(untied())) > 0
-    assert compilations(lambda: call({**tied(), "name": "other"})) > 0
-    assert compilations(lambda: call(tied())) == 0
-    assert compilations(lambda: call(untied())) == 0
-
-
 @pytest.mark.parametrize(
     "name",
     ["scan", "fori_loop", "while_loop", "cond", "switch", "jit", "checkpoint", "keep_sharing"],

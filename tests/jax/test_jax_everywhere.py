@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from typing import Any
 
 import jax
@@ -164,17 +162,3 @@ def test_a_cycle(name: str) -> None:
     cycle.append(cycle)
     with pytest.raises(pydag.CycleError):
         WRAPPERS[name](lambda tree: tree)(cycle)
-
-
-@every_wrapper
-def test_nothing_outlives_the_function(name: str) -> None:
-    """What is kept for a function, here and by JAX, goes with it."""
-
-    def f(tree: Any) -> Any:
-        return double(tree)
-
-    WRAPPERS[name](f)(tied())
-    seen = weakref.ref(f)
-    del f
-    gc.collect()
-    assert seen() is None

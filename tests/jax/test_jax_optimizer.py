@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`optimizer` and `apply_updates`: optax on models as they are."""
+"""Optax on models as they are, and through `Dag`; states, structures, plain functions."""
 
 from __future__ import annotations
 
+import copy
+import pickle
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,8 +13,8 @@ import jax.numpy as jnp
 import optax
 import pytest
 import tied_layers
-from jax.tree_util import tree_structure
-from tied_layers import Layer, assert_tied, loss
+from jax.tree_util import keystr, tree_structure
+from tied_layers import Layer, assert_tied, by_hand, loss, parts, tied
 
 import pydag
 from pydag import SharingError
@@ -19,8 +22,8 @@ from pydag import jaxinterop as pj
 from pydag.jaxinterop import Dag
 
 
-def tied() -> dict[str, Any]:
-    """The tied layers, with a counter, a key, a flag and a function."""
+def with_more() -> dict[str, Any]:
+    """The with_more layers, with a counter, a key, a flag and a function."""
     rest = {"steps": jnp.int32(7), "key": jax.random.key(0), "flag": True, "f": jnp.tanh}
     return {**tied_layers.tied(), **rest}
 
@@ -34,8 +37,8 @@ def assert_alike(one: Any, other: Any) -> None:
 def test_a_train_state() -> None:
     """flax's `TrainState` takes a Dag of what is trained and such an optimizer."""
     train_state = pytest.importorskip("flax.training.train_state")
-    assert "body" in Dag(tied())
-    assert "other" not in Dag(tied())
+    assert "body" in Dag(with_more())
+    assert "other" not in Dag(with_more())
     assert "body" not in Dag(Layer(1.0, 2.0, "x"))
     state = train_state.TrainState.create(
         apply_fn=None, params=Dag(tied_layers.tied()), tx=pj.optimizer(optax.adamw(0.1))
@@ -52,32 +55,6 @@ def test_a_train_state() -> None:
     assert_tied(state.params.tree)
     assert float(loss(state.params.tree)) < first
     assert int(state.step) == 3
-
-
-def test_compiled_donated_and_scanned() -> None:
-    """The state is an ordinary pytree; a step with donation is compiled once."""
-    ours, traces = pj.optimizer(optax.adam(0.1)), list[None]()
-
-    def step(model: Any, state: Any) -> Any:
-        traces.append(None)
-        updates, state = ours.update(pj.grad(loss)(model), state, model)
-        return pj.apply_updates(model, updates), state
-
-    model = tied()
-    state = ours.init(model)
-    scanned = pj.scan(lambda carry, _: (step(*carry), None), (model, state), length=3)[0]
-    traces.clear()
-    fast = pj.jit(step, donate_argnums=(0, 1))
-    for _ in range(3):
-        before = model, state
-        model, state = fast(model, state)
-        assert_tied(model)
-        assert before[0]["body"].w.is_deleted()
-        assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before[1][0].mu))
-    assert len(traces) == 1
-    assert jnp.allclose(scanned[0]["body"].w, model["body"].w, atol=1e-6)
-    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    assert_alike(jax.device_put(state, place), state)
 
 
 def test_an_order_of_keys() -> None:
@@ -122,9 +99,9 @@ def test_a_state_for_another_structure() -> None:
 def test_a_selection_that_fits_nothing() -> None:
     """A pattern that no path matches names the nearest; nothing to train is an error."""
     with pytest.raises(ValueError, match=r"nearest that exist: \['body'\].w"):
-        pj.optimizer(optax.adam(0.1), wrt="['bodi'].w").init(tied())
+        pj.optimizer(optax.adam(0.1), wrt="['bodi'].w").init(with_more())
     with pytest.raises(TypeError, match="nothing to train"):
-        pj.optimizer(optax.adam(0.1), wrt="*steps*").init(tied())
+        pj.optimizer(optax.adam(0.1), wrt="*steps*").init(with_more())
     w = jnp.ones(2)
     with pytest.raises(SharingError, match="two answers"):
         pj.optimizer(optax.adam(0.1), wrt={"a": True, "b": False}).init({"a": w, "b": w})
@@ -191,3 +168,125 @@ def test_an_optimizer_of_nnx_with_a_selection() -> None:
     optimizer.update(model, nnx.grad(loss, argnums=nnx.DiffState(0, both))(model))
     assert all((getattr(model, name)[...] != old).any() for name, old in before.items())
     assert model.bias[...].tolist() == [-0.5, -0.5]
+
+
+TRANSFORMATIONS = {
+    "sgd": lambda: optax.sgd(0.1),
+    "clipped": lambda: optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)),
+    "adam": lambda: optax.adam(0.1),
+}
+
+
+def _loss(p: Any) -> Any:
+    return (p["a"] ** 2 * p["b"]).sum()
+
+
+def _model() -> dict[str, Any]:
+    w = jnp.arange(1.0, 4.0)
+    return {"a": w, "b": w}
+
+
+def test_outside_of_traces() -> None:
+    """A gradient and updates that plain functions untied are errors that name what keeps ties."""
+    opt = pj.optimizer(optax.sgd(0.1))
+    model = _model()
+    state = opt.init(model)
+    with pytest.raises(SharingError, match=r"Take pydag\.jaxinterop's grad"):
+        opt.update(jax.grad(_loss)(model), state, model)
+    untied = jax.tree.map(lambda x: x + 0, model)
+    with pytest.raises(SharingError, match=r"pydag\.retie"):
+        opt.update(pj.grad(_loss)(model), state, untied)
+    with pytest.raises(SharingError, match=r"pydag\.jaxinterop\.optimizer\(tx\)"):
+        pj.apply_updates(model, untied)
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_copies_and_files_keep_the_structure(name: str, tmp_path: Path) -> None:
+    """A state that was copied, pickled, saved or mapped over is still for the model's sharing."""
+    opt = pj.optimizer(TRANSFORMATIONS[name]())
+    model = _model()
+    state = opt.init(model)
+    untied = {"a": model["a"], "b": model["b"] + 0}
+    pj.save(tmp_path / "run.dag", {"model": model, "state": state})
+    saved = pj.load(tmp_path / "run.dag", {"model": model, "state": state})["state"]
+    others = [
+        copy.deepcopy(state),
+        pickle.loads(pickle.dumps(state)),
+        jax.tree.map(jnp.copy, state),
+        pydag.dag_map(lambda x: x, state),
+        saved,
+    ]
+    for other in others:
+        u, _ = opt.update(pj.grad(_loss)(model), other, model)
+        assert u["a"] is u["b"]
+        with pytest.raises(SharingError, match="shared in another way"):
+            opt.update(pj.grad(_loss)(untied), other, untied)
+
+
+OPTIMIZERS: dict[str, Any] = {
+    "sgd": optax.sgd(0.01, momentum=0.9),
+    "adam": optax.adam(0.1),
+    "decay": optax.adamw(0.1, weight_decay=0.3),
+    "clipped": optax.chain(optax.clip_by_global_norm(0.5), optax.sgd(0.1)),
+    "factored": optax.adafactor(0.1),
+    "trust ratio": optax.lamb(0.1),
+    "steps": optax.MultiSteps(optax.adam(0.1), every_k_schedule=2),
+    "averaged": optax.chain(optax.adam(0.1), optax.ema(0.9)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_weight_is_one_weight(name: str) -> None:
+    """Steps are those of a model that has each weight once: one moment, one decay, one norm."""
+    tx = OPTIMIZERS[name]
+
+    def trained(start: Any, function: Any) -> tuple[Any, Any]:
+        @jax.jit
+        def step(params: Any, state: Any) -> Any:
+            updates, state = tx.update(jax.grad(function)(params), state, params)
+            return optax.apply_updates(params, updates), state
+
+        params, state = start, tx.init(start)
+        for _ in range(3):
+            params, state = step(params, state)
+        return params, state
+
+    ours, state = trained(Dag(tied()), lambda dag: loss(dag.tree))
+    theirs, expected = trained(parts(tied()), by_hand)
+    assert_tied(ours.tree)
+    assert len(jax.tree.leaves(state)) == len(jax.tree.leaves(expected))
+    for path, leaf in parts(ours.tree).items():
+        assert jnp.allclose(leaf, theirs[path], rtol=1e-4, atol=1e-6), path
+
+
+def test_paths_read_well() -> None:
+    """JAX's own paths name each weight once, at its anchor, as one would write it in Python."""
+    paths = [path for path, _ in jax.tree.leaves_with_path(Dag(tied()))]
+    assert list(map(keystr, paths)) == [
+        ".tree['body'].b",
+        ".tree['body'].w",
+        ".tree['heads'][0].b",
+    ]
+
+
+def test_sizes_and_norms() -> None:
+    """Counts and norms over a Dag count a shared weight once."""
+    model = tied()
+    assert optax.tree.size(Dag(model)) == 8
+    assert optax.tree.norm(Dag({"a": model["body"].w, "b": model["body"].w})) == pytest.approx(
+        float(jnp.linalg.norm(model["body"].w))
+    )
+
+
+def test_a_derefed_model() -> None:
+    """`deref` does as well, and keeps the nesting in the paths."""
+    tx = optax.adam(0.1)
+    model = {"a": (w := jnp.ones(2)), "b": w}
+    plain = pydag.deref(model)
+    state = tx.init(plain)
+    assert len(jax.tree.leaves(state[0].mu)) == 1
+    gradient = jax.grad(lambda p: jnp.sum(pydag.reref(p)["a"] * pydag.reref(p)["b"]))(plain)
+    updates, state = tx.update(gradient, state, plain)
+    new = pydag.reref(optax.apply_updates(plain, updates))
+    assert new["a"] is new["b"]
+    assert jnp.allclose(new["a"], 0.9)

@@ -51,22 +51,3 @@ def test_one_structure_with_leaves_of_other_classes(make: Any) -> None:
                 assert list(map(id, pj.tree.leaves(tree))) == list(map(id, expected))
                 if all(isinstance(x, jax.Array | np.ndarray) for x in expected):
                     assert len(jax.tree.leaves(pj.Dag(tree))) == len(expected)
-
-
-def test_static_leaves_that_change() -> None:
-    """Text and numbers of the last tree are not taken for those of the next one."""
-    seen = []
-
-    @jax.jit
-    def f(dag: Any) -> Any:
-        seen.append((dag.tree["name"], dag.tree["x"].a, dag.tree["x"].b is None))
-        return dag.tree["w"]
-
-    for name, a in (("a", 1), ("b", 1), ("a", 1.0), ("a", True), ("a", 1)):
-        f(pj.Dag({"name": name, "x": Held(a, None), "w": jnp.ones(2)}))
-    assert [tuple(map(repr, x)) for x in seen] == [
-        ("'a'", "1", "True"),
-        ("'b'", "1", "True"),
-        ("'a'", "1.0", "True"),
-        ("'a'", "True", "True"),
-    ]

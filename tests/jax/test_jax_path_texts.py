@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from typing import Any
 
 import jax
@@ -12,44 +10,6 @@ import jax.numpy as jnp
 import pytest
 
 from pydag import jaxinterop as pj
-
-
-def test_one_axis_for_everything() -> None:
-    """`vmap` over one axis, by position and by keyword; an error names the leaf all the same."""
-    w = jnp.ones((2, 3))
-
-    def total(p: Any, q: Any = None) -> Any:
-        return jnp.sum(p["a"] * p["b"]) + (0 if q is None else q.sum())
-
-    assert pj.vmap(total, in_axes=1)({"a": w, "b": w}).tolist() == [2.0, 2.0, 2.0]
-    assert pj.vmap(total)({"a": w, "b": w}, q=jnp.ones((2, 4))).tolist() == [7.0, 7.0]
-    assert pj.vmap(total, in_axes=1)({"a": w, "b": w}, q=jnp.ones((3, 4))).tolist() == [6.0] * 3
-    with pytest.raises(ValueError, match=r"args\[0\]\['a'\] over axis 2, .* shape is \(2, 3\)"):
-        pj.vmap(total, in_axes=2)({"a": w, "b": w})
-
-
-def test_names_in_a_jaxpr_are_those_of_the_call() -> None:
-    """Also where the same structure came by another name before."""
-    tree = {"a": jnp.ones(2)}
-    pj.scan(lambda c, _: (c, None), tree, length=1)
-    with pytest.raises(jax.errors.TracerBoolConversionError) as caught:
-        pj.jit(lambda t: 1 if t["a"][0] > 0 else 2)(tree)
-    assert "args[0]['a']" in str(caught.value)
-
-
-def test_a_function_goes_with_the_structure_that_it_was_called_with() -> None:
-    """The structure is kept by the function, which may be a part of it: both are collected."""
-
-    def make() -> Any:
-        def call(model: Any) -> Any:
-            return model[0]
-
-        pj.vmap(call)((jnp.ones(2), call))
-        return weakref.ref(call)
-
-    gone = make()
-    gc.collect()
-    assert gone() is None
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 40])

@@ -75,17 +75,6 @@ def test_as_jax_has_it(mode: Any) -> None:
     assert pydag.dag_map(lambda x: x + 1, tree)["x"] == 2.0
 
 
-def test_structures_are_compared_by_equality(mode: Any) -> None:
-    """An equal instance is the same structure, another one is not."""
-    first = pydag.dag_structure([mode("a"), 1])
-    for _ in range(3):
-        assert pydag.dag_structure([mode("a"), 2]) == first
-        assert pydag.dag_structure([mode("b"), 2]) != first
-        assert pydag.dag_structure([[], 2]) != first
-    with pytest.raises(ValueError, match=r"Mode>(.|\n)*at tree\[0\]"):
-        pydag.dag_map(lambda x, y: x, [mode("a"), 1], [mode("b"), 1])
-
-
 def test_a_function_is_compiled_for_each_value(mode: Any) -> None:
     """Static content belongs to what was compiled."""
     traced = []
@@ -99,12 +88,3 @@ def test_a_function_is_compiled_for_each_value(mode: Any) -> None:
     for name, factor in (("double", 2), ("single", 1), ("double", 2)) * 2:
         assert f({"mode": mode(name), "x": x})[0] == factor
     assert traced == ["double", "single"]
-
-
-def test_it_is_updated_as_it_is(mode: Any) -> None:
-    """There is nothing to write into it."""
-    target = {"mode": mode("a"), "x": [1.0]}
-    pydag.dag_update(target, {"mode": mode("a"), "x": [2.0]})
-    assert target["x"] == [2.0]
-    with pytest.raises(ValueError, match="mode"):
-        pydag.dag_update(target, {"mode": mode("b"), "x": [2.0]})

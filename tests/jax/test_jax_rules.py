@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -120,21 +118,6 @@ def test_a_namespace(name: str) -> None:
     assert found[0].content.tolist() == [0.0, 1.0]
 
 
-def test_random_keys() -> None:
-    """They aren't differentiated, and are shared as other arrays are."""
-    key = jax.random.key(0)
-
-    def f(p: Any, keys: Any) -> Any:
-        assert keys["a"] is keys["b"]
-        return p["w"] * jnp.sum(jax.random.normal(keys["a"], (3,)) ** 2)
-
-    gradient = jaxinterop.grad(f)({"w": 1.0}, {"a": key, "b": key})
-    assert float(gradient["w"]) > 0
-    shape = jaxinterop.eval_shape(lambda t: t, {"a": key, "b": key})
-    assert shape["a"] is shape["b"]
-    assert jnp.issubdtype(shape["a"].dtype, jax.dtypes.prng_key)
-
-
 def test_weak_types() -> None:
     """Python's numbers stay weak: they don't promote what they are combined with."""
     x = jnp.ones(2, jnp.bfloat16)
@@ -152,33 +135,3 @@ def test_weak_types() -> None:
     for function in functions:
         assert function([x, 2.0]).dtype == jnp.bfloat16
     assert functions[0]([x, np.float32(2.0)]).dtype == jnp.float32
-
-
-def test_functions_of_every_sort() -> None:
-    """Compiled ones, NumPy's, bound methods, partial ones, callable objects, classes."""
-
-    class Model:
-        __hash__ = None  # type: ignore[assignment]  # the point: it can't be remembered by hash
-
-        def __call__(self, x: Any) -> Any:
-            return x * 2
-
-        def method(self, x: Any) -> Any:
-            return x * 2
-
-    functions: list[Any] = [
-        jnp.square,
-        Model(),
-        Model().method,
-        functools.partial(jnp.multiply, 2),
-        jaxinterop.jit(lambda x: x * 2),
-        jax.jit(lambda x: x * 2),
-        operator.neg,
-    ]
-    x = jnp.float32(3.0)
-    for f in functions:
-        assert jaxinterop.cond(True, f, f, x) == f(x)
-        assert jaxinterop.checkpoint(f)(x) == f(x)
-        assert jaxinterop.vmap(f)(jnp.full(2, 3.0))[0] == f(x)
-        assert jaxinterop.while_loop(lambda c: c == 3, f, x) == f(x)
-        assert jaxinterop.eval_shape(f, x).shape == ()

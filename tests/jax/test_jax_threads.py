@@ -1,16 +1,115 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled functions that several threads call, with the GIL and without it."""
+"""Threads that call one compiled function at the same time, with the GIL and without it."""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import pytest
+from parallel import in_parallel
 
-jnp = jax.numpy
+import pydag
+import pydag.jaxinterop as pj
 
-from pydag import jaxinterop as pj
+SECONDS = float(os.environ.get("PYDAG_STRESS_SECONDS", "2"))
+
+
+@pytest.fixture(autouse=True)
+def _eager_switching() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_static_leaves_of_one_structure() -> None:
+    """Each call gets the result for its own static leaf, whatever the others call with."""
+    scale = pj.jit(lambda tree: [tree[0] * int(tree[1])])
+    ones = jnp.ones(2)
+
+    def work(i: int) -> None:
+        for number in range(120):
+            factor = (i + number) % 5
+            assert scale([ones, str(factor)])[0].tolist() == [factor, factor]
+
+    in_parallel(work)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_callback_ends_its_thread() -> None:
+    """A thread that ends itself while it is traced leaves nothing behind that others wait for."""
+
+    def leave(_: Any) -> Any:
+        sys.exit()
+
+    @pj.jit
+    def step(tree: Any) -> Any:
+        return pydag.dag_map(leave if tree["ends"] == "now" else lambda x: x + 1, tree["x"])
+
+    for ends in ("now", "later", "now", "later"):
+        results: list[Any] = []
+
+        def work(ends: str = ends, results: list[Any] = results) -> None:
+            results.append(step({"x": [jnp.ones(())], "ends": ends}))
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(300)
+        assert not any(thread.is_alive() for thread in threads)
+        assert [float(x[0]) for x in results] == ([] if ends == "now" else [2.0] * 3)
+
+
+@pytest.mark.measures
+def test_stress() -> None:
+    """Threads with few structures, static leaves and numbers, as long as is asked."""
+
+    class Net(pj.Module):
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+    def body(tree: Any, name: str = "0", *, scale: Any = 1) -> Any:
+        return {"sum": sum(tree["x"]) * int(name) * tree["c"].factor * scale, "x": tree["x"]}
+
+    step = pj.jit(body, static_argnames=("name",))
+    common = [jnp.float32(i) for i in range(4)]
+    shared = {"x": common[:2], "c": Net(1.0)}
+    ends = time.monotonic() + SECONDS
+
+    def work(i: int) -> int:
+        own, number = Net(1.0), 0
+        while number == 0 or time.monotonic() < ends:
+            number += 1
+            if i == 0 and number % 20 == 0:
+                step.clear_cache() if number % 40 else pydag.clear_caches()
+            length, name = 1 + (i + number) % 3, str(number % 4)
+            own.factor = float(number % 3)
+            tree = {"x": common[:length], "c": own}
+            out = step(tree, name=name, scale=jnp.float32(2))
+            assert float(out["sum"]) == sum(range(length)) * int(name) * own.factor * 2
+            assert len(out["x"]) == length
+            assert float(step(shared, "3")["sum"]) == 3.0
+            own.factor = float((number + 1) % 3)
+            assert float(step(tree, name="1")["sum"]) == sum(range(length)) * own.factor
+        return number
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the number that changes
+        assert min(in_parallel(work)) > 0
+
+
+
 
 THREADS, ROUNDS = 4, 40
 

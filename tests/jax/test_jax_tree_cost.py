@@ -61,22 +61,6 @@ def test_host_trees_cost_at_most_what_they_cost_jax(
     assert our_leaves < 2 * most * plain_leaves
 
 
-@pytest.mark.once
-def test_a_mask_that_is_kept_makes_no_other_tree_dear() -> None:
-    """What is remembered of one tree, here a mask for a model, costs others little."""
-    mask = pj.tree.map(lambda _: True, Layer(jnp.ones(2)))
-    tree = {f"m{j}": {f"k{i}": mixed(j + i) for i in range(10)} for j in range(2_000)}
-    ours, plain, our_leaves, plain_leaves = least(
-        lambda: pj.tree.map(lambda x: x, tree),
-        lambda: jax.tree.map(lambda x: x, tree),
-        lambda: pj.tree.leaves(tree),
-        lambda: jax.tree.leaves(tree),
-    )
-    assert pj.tree.leaves(mask) == [True]
-    assert ours < 2.0 * plain
-    assert our_leaves < 3.0 * plain_leaves
-
-
 class Layer:
     """A module with an array and a number, which is configuration."""
 

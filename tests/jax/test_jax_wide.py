@@ -62,38 +62,6 @@ def test_trees_of_shardings_and_axes(how: str) -> None:
     assert work_on(800, how) < 6 * work_on(200, how)
 
 
-def test_an_axis_for_each_leaf() -> None:
-    """Axes with one entry for each leaf, read at once, are those that are found node by node.
-
-    An entry that stands for several leaves, or a dict that occurs twice, makes them be looked for.
-    """
-    tree = {"a": jnp.ones((2, 3)), "b": [jnp.ones(3), jnp.ones((3, 2)), "name"], "c": None}
-    axes: Any = {"a": 1, "b": [0, None, None], "c": None}
-    one = {"x": jnp.ones((3, 4))}
-    each, shared = (axes, {"x": 0}), (axes, 0)
-
-    def shapes(tree: Any, other: Any) -> Any:
-        first, (second, third, name) = tree["a"], tree["b"]
-        assert name == "name"
-        return first.sum() * second * third, other["x"] + 1
-
-    found = [jaxinterop.vmap(shapes, in_axes=given)(tree, one) for given in (each, shared)]
-    for ours, other in zip(*map(jax.tree.leaves, found), strict=True):
-        assert (ours == other).all()
-    assert [x.shape for x in found[0]] == [(3, 3, 2), (3, 4)]
-    twice = {"first": one, "second": one}
-    both = jaxinterop.vmap(
-        lambda t: t["first"]["x"].sum(), in_axes=({"first": each[1], "second": each[1]},)
-    )
-    assert both(twice).shape == (3,)
-    with pytest.raises(pydag.SharingError):
-        jaxinterop.vmap(len, in_axes=({"first": {"x": 0}, "second": {"x": 1}},))(twice)
-    with pytest.raises(TypeError, match=r"in_axes must be an int.*'zero'"):
-        jaxinterop.vmap(shapes, in_axes=({"a": "zero", "b": [0, None, None], "c": None}, 0))(
-            tree, one
-        )
-
-
 def test_a_file_with_a_sharding_for_each_array(tmp_path: Path) -> None:
     """To load four times as many arrays, each with its sharding, is about four times the work."""
 
@@ -135,20 +103,3 @@ def test_what_is_said_of_wide_structures() -> None:
 
     few, many = costs(10_000), costs(40_000)
     assert {name: many[name] / few[name] for name in few if many[name] > 9 * few[name]} == {}
-
-
-def test_a_number_in_each_module() -> None:
-    """A first call with a static number beside each array sees every leaf in its place."""
-
-    class Scaled(jaxinterop.Module):
-        def __init__(self, i: int) -> None:
-            self.a, self.eps, self.w = jnp.float32(i), i, jnp.float32(-i)
-
-    models = [Scaled(i) for i in range(30)]
-
-    @jaxinterop.jit
-    def f(models: Any) -> Any:
-        assert [m.eps for m in models] == list(range(30))
-        return [m.a + m.w for m in models]
-
-    assert not any(f(models))

@@ -196,22 +196,6 @@ def test_further_arguments_are_seen_as_optax_sees_the_model(jit: Any) -> None:
     assert new.head is new.layers[0].weight
 
 
-def test_a_function_that_returns_a_gradient() -> None:
-    """Its result reaches optax as a nested dict, too."""
-    model = {"a": jnp.full(2, 2.0), "n": 3}
-    opt = pj.optimizer(
-        optax.contrib.sam(optax.sgd(0.1), optax.sgd(0.01), sync_period=2, opaque_mode=True)
-    )
-
-    def gradient(model: Any, _: Any = None) -> Any:
-        assert model["n"] == 3
-        return pj.grad(lambda m: jnp.sum(m["a"] ** 2))(model)
-
-    updates, _ = opt.update(gradient(model), opt.init(model), model, grad_fn=gradient)
-    assert updates["a"].tolist() != [0.0, 0.0]
-    assert updates["n"] is None
-
-
 def test_a_state_is_optaxs() -> None:
     """Its attributes, items and functions; it is a pytree that can be pickled and copied."""
     model = Net()
@@ -367,29 +351,3 @@ def test_what_wants_more_than_a_dict() -> None:
         adam.update(model, optax.adam(0.1).init(model), model)
     with pytest.raises(TypeError, match=r"optax\.adam"):
         pj.optimizer(0.1)
-
-
-def test_a_selection_of_what_is_elsewhere_too() -> None:
-    """A warning, where all of two leaves or more are also at places that aren't selected."""
-    layer, opt = Layer(), pj.optimizer(optax.sgd(0.1), wrt="['policy']*")
-    with pytest.warns(pj.SharedSelectionWarning, match=r"'policy'\].bias, .*'ref'\].bias"):
-        opt.init({"policy": layer, "ref": layer})
-    opt.init({"policy": layer, "ref": pj.tree.copy(layer)})
-    opt.init({"policy": Net(), "ref": layer.weight})
-    opt.init({"policy": layer.weight, "ref": layer.weight, "other": layer.bias})
-    pj.optimizer(optax.sgd(0.1), wrt=Layer).init({"policy": layer, "ref": layer})
-    pj.optimizer(optax.sgd(0.1), wrt="*").init({"policy": layer, "ref": layer})
-    pj.optimizer(optax.sgd(0.1), wrt=lambda x: x.ndim > 0).init({"policy": layer, "ref": layer})
-
-
-def test_a_state_is_written_by_a_checkpointer(tmp_path: Any) -> None:
-    """Orbax writes a state as it is, and fills another one."""
-    ocp = pytest.importorskip("orbax.checkpoint")
-    model, opt = Net(), pj.optimizer(optax.adam(0.1))
-    state = opt.update(pj.grad(loss)(model), opt.init(model), model)[1]
-    with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(tmp_path / "state", state)
-        checkpointer.wait_until_finished()
-        found = checkpointer.restore(tmp_path / "state", opt.init(model))
-    assert jnp.array_equal(found[0].mu["head"], state[0].mu["head"])
-    opt.update(pj.grad(loss)(model), found, model)

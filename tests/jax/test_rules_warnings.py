@@ -52,7 +52,28 @@ class Tied(pj.Module):
         self.rate, self.heads = 0.5, 4
 
 
+def with_rule(make: Any, define: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """A wrapper that gives a function a rule of its own."""
+
+    def wrap(f: Any) -> Any:
+        g = make(f)
+        define(g, f)
+        return g
+
+    return wrap
+
+
 WRAPPERS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "switch": lambda f: lambda m: pj.switch(0, [f, lambda m: m.mean.sum()], m),
+    "jvp": lambda f: lambda m: pj.jvp(f, (m,), (pj.tree.map(jnp.ones_like, m),)),
+    "custom_jvp": with_rule(
+        pj.custom_jvp, lambda g, f: g.defjvp(lambda p, t: (f(*p), t[0].mean.sum()))
+    ),
+    "custom_vjp": with_rule(
+        pj.custom_vjp, lambda g, f: g.defvjp(lambda m: (f(m), None), lambda _, ct: (None,))
+    ),
+    "keep_sharing": pj.keep_sharing(lambda f: f),
+    "map": lambda f: lambda m: pj.map(f, pj.tree.map(lambda a: a[None], m)),
     "jit": pj.jit,
     "grad": pj.grad,
     "value_and_grad": pj.value_and_grad,

@@ -1,4 +1,5 @@
-"""The order in which dicts were filled: part of the key of what is compiled, inside and outside."""
+# SPDX-License-Identifier: Apache-2.0
+"""The order in which dicts were filled, and attributes set: part of the key of what is compiled."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+import optax
 import pytest
 from wrappers import WRAPPERS
 
@@ -18,7 +19,6 @@ import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 
-struct: Any = jax.ShapeDtypeStruct  # without types
 A, B = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[0.0, 1.0], [1.0, 1.0]])
 X = jnp.ones(2)
 AB, BA = [6.0, 10.0], [7.0, 10.0]  # X @ A @ B and X @ B @ A
@@ -72,71 +72,6 @@ def test_each_kind_of_dict(kind: Any) -> None:
     assert [f(t(kind)).tolist() for t in (one, two, one)] == [AB, BA, AB]
 
 
-def test_nested_dicts() -> None:
-    """However deep the dict stands, in arguments by position and by name."""
-
-    @pydag.register_fields
-    class Model:
-        def __init__(self, layers: Any) -> None:
-            self.layers = layers
-
-    f = jaxinterop.jit(lambda model, *, more: net(model.layers[0]["l"]) - net(more[0]))
-    for given in (one, two, one):
-        out = f(Model([{"l": given()}]), more=(given(),))
-        assert out.tolist() == [0.0, 0.0]
-    mixed = f(Model([{"l": one()}]), more=(two(),))
-    assert mixed.tolist() == [-1.0, 0.0]
-
-
-def test_two_parts_of_one_tree() -> None:
-    """Only one of several dicts is in another order."""
-    f = jaxinterop.jit(lambda tree: [net(layers) for layers in tree])
-    for left in (one, two):
-        for right in (one, two):
-            expected = [AB if part is one else BA for part in (left, right)]
-            for _ in range(3):  # or pydag warns that each compilation serves one call
-                assert [out.tolist() for out in f([left(), right()])] == expected
-
-
-def test_one_trace_for_each_order() -> None:
-    """And no more: dicts that were filled alike share a trace."""
-    seen: list[list[str]] = []
-
-    @jaxinterop.jit
-    def f(tree: Any) -> Any:
-        seen.append(list(tree))
-        return tree
-
-    for given in (one, two, one, two, one):
-        assert list(f(given())) == list(given())
-    assert seen == [["first", "second"], ["second", "first"]]
-
-
-def test_a_structure_that_was_forgotten() -> None:
-    """Without what the core remembers, orders are still told apart, and found again."""
-    traces: list[str] = []
-
-    @jaxinterop.jit
-    def f(tree: Any) -> Any:
-        traces.append("trace")
-        return net(tree)
-
-    for given, expected in ((one, AB), (two, BA), (one, AB), (two, BA)):
-        assert f(given()).tolist() == expected
-        pydag._core.clear_caches()
-    assert len(traces) == 2
-
-
-def test_keys_that_are_no_strings() -> None:
-    """They count like others; and equal keys of two types are two."""
-    f = jaxinterop.jit(lambda tree: [list(map(repr, tree)), net(tree)])
-    for keys in ((1, 2), (2, 1), (1.0, 2), (True, 2), ((1, "a"), (1, "b")), ((1, "b"), (1, "a"))):
-        for _ in range(3):  # or pydag warns that each compilation serves one call
-            names, out = f(dict(zip(keys, (A, B), strict=True)))
-            assert names == list(map(repr, keys))
-            assert out.tolist() == AB
-
-
 def test_keyword_arguments() -> None:
     """Their order counts where the function can see it, and nowhere else."""
     seen: list[Any] = []
@@ -161,34 +96,6 @@ def test_keyword_arguments() -> None:
     assert seen == [["first", "second"], ["second", "first"]]
     with pytest.raises(TypeError, match="unexpected keyword argument 'd'"):
         f(b=1.0, d=2.0, a=3.0)
-
-
-def test_the_order_of_the_result() -> None:
-    """It is the one that the function gave it, for each order of the argument."""
-    f = jaxinterop.jit(lambda d: ({k: d[k] for k in reversed(d)}, dict(d)))
-    for given in (one, two, one):
-        turned, same = f(given())
-        assert (list(turned), list(same)) == (list(given())[::-1], list(given()))
-
-
-def test_after_plain_jax() -> None:
-    """A model that went through `jax.tree.map` has sorted keys: another order, another trace."""
-    model = {"in": A, "hidden": B}
-    f = jaxinterop.jit(net)
-    assert f(model).tolist() == AB
-    sorted_model = jax.tree.map(lambda x: x, model)
-    assert list(sorted_model) == ["hidden", "in"]
-    assert f(sorted_model).tolist() == net(sorted_model).tolist() == BA
-
-
-def test_gradients() -> None:
-    """The value and the gradient are those of the dict that was given."""
-    f = jaxinterop.jit(jaxinterop.value_and_grad(lambda layers: jnp.sum(net(layers))))
-    for given, expected in ((one, 16.0), (two, 17.0), (one, 16.0)):
-        value, gradient = f(given())
-        assert (float(value), list(gradient)) == (expected, list(given()))
-        plain = jax.grad(lambda a, given=given: jnp.sum(net({**given(), "first": a})))(A)
-        assert gradient["first"].tolist() == plain.tolist()
 
 
 def test_ahead_of_time() -> None:
@@ -302,15 +209,6 @@ def test_tangents_are_matched_by_key() -> None:
     assert {key: float(x) for key, x in tangent.items()} == {"b": 7.0, "a": 5.0}
 
 
-def test_other_keys_are_still_refused() -> None:
-    """Only the order is let pass."""
-    tree = {"b": jnp.float32(1), "a": jnp.float32(3)}
-    with pytest.raises(TypeError, match="must be structured alike"):
-        jaxinterop.fori_loop(0, 2, lambda _, c: {"b": c["b"], "c": c["a"]}, tree)
-    with pytest.raises(TypeError, match="must be structured alike"):
-        jaxinterop.cond(True, dict, lambda t: {"b": t["b"], "c": t["a"]}, tree)
-
-
 # --- Dag ---
 
 
@@ -324,42 +222,6 @@ def test_the_order_is_in_the_structure_of_a_dag() -> None:
     for copier in copiers:
         assert structure(copier(Dag(two()))) == structure(Dag(two()))
         assert list(copier(Dag(two())).tree) == ["second", "first"]
-
-
-def test_plain_jax_and_dags() -> None:
-    """Under plain `jax.jit`, `grad`, `checkpoint` and `scan` the answer is the dict's own."""
-    f = jax.jit(lambda dag: net(dag.tree))
-    again = jax.checkpoint(lambda dag: net(dag.tree))
-    same = jax.jit(lambda dag: dag)
-    for given, expected, total in ((one, AB, 16.0), (two, BA, 17.0), (one, AB, 16.0)):
-        dag = Dag(given())
-        assert f(dag).tolist() == again(dag).tolist() == expected
-        assert list(same(dag).tree) == list(given())
-        value, gradient = jax.value_and_grad(lambda d: jnp.sum(net(d.tree)))(dag)
-        assert (float(value), list(gradient.tree)) == (total, list(given()))
-        out = jax.lax.scan(lambda d, _: (d, net(d.tree)), dag, length=1)[1]
-        assert out.tolist() == [expected]
-
-
-def test_dags_of_another_order_do_not_mix() -> None:
-    """Plain JAX, which can't match by key, refuses them, and shows the order."""
-    with pytest.raises(ValueError, match=r"\* *, in the order \['second', 'first'\]}"):
-        jax.tree.map(jnp.add, Dag(one()), Dag(two()))
-    with pytest.raises(TypeError, match=r"in the order \['second', 'first'\]}"):
-        jax.lax.scan(lambda dag, _: (Dag(turned(dag.tree)), None), Dag(one()), length=2)
-
-
-def test_a_registered_class() -> None:
-    """Instances that JAX sees as Dags: the order of a dict in an attribute counts."""
-
-    @jaxinterop.register
-    @pydag.register_fields
-    class Model:
-        def __init__(self, layers: Any) -> None:
-            self.layers = layers
-
-    f = jax.jit(lambda model: net(model.layers))
-    assert [f(Model(t())).tolist() for t in (one, two, one)] == [AB, BA, AB]
 
 
 # --- configuration in the structure ---
@@ -385,37 +247,102 @@ class Custom(Scaled):
 
 pydag.register_pydag_node(Custom, lambda x: ((x.w,), x.meta), Custom.of)
 
-HASHABLE = [
-    (2, 2.0, True + 1.0, 2),
-    (1, True, 1.0),
-    ((1, "a"), (True, "a")),
-    (0.0, -0.0),
-    (frozenset([1]), frozenset([True])),
-    (np.float64(0.0), np.float64(-0.0)),
-]
+
+structure: Any = jax.tree.structure
 
 
-@pytest.mark.parametrize(
-    ("cls", "metas"),
-    [
-        *((cls, metas) for cls in (Scaled, Custom) for metas in HASHABLE),
-        (Custom, ({"a": 1, "b": 2}, {"b": 2, "a": 1})),
-        (Custom, ([1], [1.0])),
-    ],
-)
-def test_equal_configuration_that_can_be_told_apart(cls: Any, metas: tuple[Any, ...]) -> None:
-    """Meta values that are equal, and of another type or order, don't share a trace."""
-    f = jaxinterop.jit(lambda layer: repr(layer.meta))
-    assert [f(cls(meta)) for meta in metas] == list(map(repr, metas))
-    plain = jax.jit(lambda dag: Dag([dag.tree.w, repr(dag.tree.meta)]))
-    assert [plain(Dag(cls(meta))).tree[1] for meta in metas] == list(map(repr, metas))
+class Net(jaxinterop.Module):
+    """Layers under any names, which are applied in the order in which they were set."""
+
+    def __init__(self, **layers: Any) -> None:
+        vars(self).update(layers)
+
+    def __call__(self, x: Any) -> Any:
+        for layer in vars(self).values():
+            x = x @ layer
+        return x
 
 
-def test_equal_configuration_is_one() -> None:
-    """Equal values that can't be told apart are traced for once."""
-    traces: list[Any] = []
-    f = jaxinterop.jit(lambda layer: traces.append(layer.meta))
-    for _ in range(2):
-        for meta in (300, (1, "a"), {"a": [1, 2]}, "text"):
-            f(Custom(copy.deepcopy(meta)))
-    assert traces == [300, (1, "a"), {"a": [1, 2]}, "text"]
+def one_net() -> Any:
+    """A first."""
+    return Net(first=A, second=B)
+
+
+def two_net() -> Any:
+    """The equal module, with B set first."""
+    return Net(second=B, first=A)
+
+
+def counted_attributes(net: Any) -> Any:
+    """Each layer times its place among the attributes, from 1 on."""
+    places = enumerate(vars(net).items())
+    return Net(**{name: layer * (place + 1) for place, (name, layer) in places})
+
+
+@pytest.mark.parametrize("around", ["", "jit"])
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_attributes_in_every_wrapper(name: str, around: str) -> None:
+    """Whatever was traced first: a function sees attributes as set, and returns them so."""
+    wrapped = WRAPPERS[name](counted_attributes)
+    if around:
+        wrapped = jaxinterop.jit(wrapped)
+    for order in ("ab", "ba", "ab", "ba"):
+        out = wrapped(Net(**{key: jnp.ones((2, 2)) for key in order}))
+        assert "".join(vars(out)) == order
+        assert [float(vars(out)[key][0, 0]) for key in order] == [1.0, 2.0]
+
+
+def test_one_trace_for_each_order() -> None:
+    """A function is traced once for each order, and answers as without `jit`."""
+    seen: list[list[str]] = []
+
+    @jaxinterop.jit
+    def f(net: Any, x: Any) -> Any:
+        seen.append(list(vars(net)))
+        return net(x)
+
+    for given, expected in ((one_net, AB), (two_net, BA), (one_net, AB), (two_net, BA)):
+        assert f(given(), X).tolist() == given()(X).tolist() == expected
+    assert seen == [["first", "second"], ["second", "first"]]
+    assert jaxinterop.tree.structure(one_net()) != jaxinterop.tree.structure(two_net())
+    assert jaxinterop.tree.structure(two_net()) == jaxinterop.tree.structure(two_net())
+
+
+def test_the_program_of_named_use_is_one() -> None:
+    """A function that uses names is one_net program, whichever attribute was set first: as text."""
+
+    def loss(net: Any, x: Any) -> Any:
+        return jnp.sum(jnp.tanh(x @ net.first) @ net.second)
+
+    def step(net: Any, x: Any) -> Any:
+        gradient = jaxinterop.grad(loss)(net, x)
+        return jaxinterop.tree.map(lambda p, g: p - 0.1 * g, net, gradient)
+
+    texts = {jaxinterop.jit(step).lower(given(), X).as_text() for given in (one_net, two_net)}
+    assert len(texts) == 1
+    leaves = [jaxinterop.tree.leaves(given()) for given in (one_net, two_net)]
+    assert all(a is b for a, b in zip(*leaves, strict=True))
+
+
+def test_where_structures_have_to_be_alike_attributes_are_matched_by_name() -> None:
+    """A carry and branches may set attributes in another order; the result has the first order."""
+
+    def turned(net: Any) -> Any:
+        return Net(**{name: vars(net)[name] for name in reversed(vars(net))})
+
+    out = jaxinterop.fori_loop(0, 3, lambda _, net: turned(net), one_net())
+    assert (list(vars(out)), out.first.tolist()) == (["first", "second"], A.tolist())
+    out = jaxinterop.cond(True, lambda net: net, turned, one_net())
+    assert (list(vars(out)), out.first.tolist()) == (["first", "second"], A.tolist())
+
+
+def test_an_optimizer_takes_either_order() -> None:
+    """A state that was made for one_net order serves a model and a gradient of the other, by name."""
+    optimizer = jaxinterop.optimizer(optax.sgd(1.0, momentum=0.9))
+    state = optimizer.init(one_net())
+    gradient = Net(second=2 * B, first=A)
+    updates, _ = optimizer.update(gradient, state, two_net())
+    out = jaxinterop.apply_updates(two_net(), updates)
+    assert out.first.tolist() == (A - A).tolist()
+    assert out.second.tolist() == (B - 2 * B).tolist()
+    assert list(vars(out)) == ["second", "first"]
