@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prefixes, and trees with a common structure: against optree, the reference, and the laws."""
 
-import itertools
 import re
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import strategies
 from agreement import known
 from hypothesis import given
 from hypothesis import strategies as st
-from libraries import OURS, THEIRS, Side, agree, kin, options, outcome, plain
+from libraries import Side, agree, kin, options, outcome, plain
 from strategies import thorough
 
 import pydag
@@ -40,31 +39,6 @@ def text(tree: Any, **given_options: Any) -> str:
 
 
 # --- prefixes ---
-
-
-@pytest.mark.parametrize(
-    ("prefix", "full", "expected", "values"),
-    [
-        (LR, {"a": N, "b": N}, "{'a': &0 [*, *], 'b': *0}", [LR, LR]),
-        ({"a": LR, "b": LR}, {"a": N, "b": [W]}, "{'a': [*, *], 'b': [*]}", [LR, LR, LR]),
-        ({"a": 1, "b": 1}, {"a": N, "b": N}, "{'a': &0 [*, *], 'b': *0}", [1, 1]),
-        ({"a": [1, 2], "b": [1, 2]}, {"a": N, "b": N}, "{'a': &0 [*, *], 'b': *0}", [1, 2]),
-        ({"a": 1, "b": [1, 1]}, {"a": N, "b": N}, "{'a': &0 [*, *], 'b': *0}", [1, 1]),
-        ([W, W], [N, [1]], "[[*, *], [*]]", [W, W, W]),
-        ([N, N], [[1, 2], [3, 4]], "[[*, *], [*, *]]", [X, Y, X, Y]),
-        ([1, 1, 2], [W, W, V], "[&0 *, *0, *]", [1, 2]),
-        (OrderedDict(b=1, a=2), {"a": N, "b": W}, "OrderedDict({'b': *, 'a': [*, *]})", [1, 2, 2]),
-        ([None, 1], [None, N], "[None, [*, *]]", [1, 1]),
-    ],
-    ids=itertools.count(),
-)
-def test_prefix(prefix: Any, full: Any, expected: str, values: list[Any]) -> None:
-    """The sharing is the full tree's, the kinds of dicts the prefix's; its sharing is nobody's."""
-    made = pydag.dag_broadcast_prefix(prefix, full)
-    # Leaves that are one object for the prefix's sake alone don't count.
-    assert text(made, identity="nodes") == expected.replace("&0 *, *0", "*, *")
-    found = pydag.broadcast_prefix(prefix, full)
-    assert [id(x) for x in found] == [id(x) for x in values]
 
 
 CONFLICTS: list[tuple[Any, Any, str, str, str]] = [
@@ -93,40 +67,7 @@ def test_prefix_conflict(
     assert f"it has {said} there" in str(info.value)
 
 
-def test_predicate_is_not_asked_about_what_the_prefix_opens() -> None:
-    """As in optree the predicate sees the nodes of the prefix, and what lies below its leaves."""
-    prefix, full = [1, (2,)], [[5, 6], (N,)]
-
-    def run(side: Side) -> Any:
-        log: list[Any] = []
-
-        def keep(x: Any) -> bool:
-            log.append(x)
-            return x is N
-
-        return side.tree("broadcast_prefix")(prefix, full, keep), log
-
-    assert run(OURS) == run(THEIRS)
-
-
 # --- common structures ---
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "structures", "lists"),
-    [
-        ([1, (2, 3)], [[4, 5], 6], ("[[*, *], (*, *)]",) * 2, ([1, 1, 2, 3], [4, 5, 6, 6])),
-        ([W, W], [[1], [1]], ("[&0 [*], *0]", "[[*], [*]]"), ([W], [1])),
-        ([[1], [1]], [W, W], ("[[*], [*]]", "[&0 [*], *0]"), ([1, 1], [W, W])),
-        ([W, V], [N, N], ("[[*, *], [*, *]]", "[&0 [*, *], *0]"), ([W, W, V, V], [X, Y, X, Y])),
-        ([N, N], W, ("[&0 [*, *], *0]",) * 2, ([X, Y], [W, W])),
-    ],
-)
-def test_common(first: Any, second: Any, structures: Any, lists: Any) -> None:
-    """Each result is shared as its own tree is; the lists come in the first one's order."""
-    made = pydag.dag_broadcast_common(first, second)
-    assert tuple(text(tree, identity="nodes") for tree in made) == structures
-    assert pydag.broadcast_common(first, second) == lists
 
 
 @pytest.mark.parametrize("name", ["dag_broadcast_map", "broadcast_common"])
@@ -167,50 +108,7 @@ def test_map_runs_once_per_leaf_of_the_first_tree() -> None:
     assert text(pydag.dag_broadcast_map(f, [N, N], 3)) == "[&0 [*, *], *0]"
 
 
-def test_dicts_of_two_kinds_go_with_one_object() -> None:
-    """Of the other trees only the leaves count: a dict and an `OrderedDict` go with one dict."""
-    d = {"k": W}
-    others = [{"k": 1}, OrderedDict(k=1)]
-    assert pydag.broadcast_common([d, d], others) == ([W], [1])
-    assert pydag.dag_broadcast_map(lambda x, y: y, [d, d], others) == [{"k": 1}] * 2
-
-
-def test_paths_are_those_of_the_common_structure() -> None:
-    """With path and with accessor: a shared leaf's is its anchor's."""
-    made = pydag.dag_broadcast_map_with_path(lambda path, *leaves: path, [W, V], 1, [N, 3])
-    assert made == [[(0, 0), (0, 1)], (1,)]
-    codes = pydag.dag_broadcast_map_with_accessor(lambda a, *leaves: a.codify("t"), [W, W], [N, N])
-    assert codes == [["t[0][0]", "t[0][1]"]] * 2
-
-
 # --- what doesn't fit ---
-
-
-def told(prefix: Any, full: Any, **given_options: Any) -> list[tuple[type, list[str]]]:
-    """The types of the errors, and the first two lines of their messages."""
-    errors = [make("in_axes") for make in pydag.prefix_errors(prefix, full, **given_options)]
-    return [(type(error), str(error).splitlines()[:2]) for error in errors]
-
-
-def test_prefix_errors_of_shared_nodes() -> None:
-    """Each pair of nodes is listed once, at its first path; conflicts come last."""
-    p, q = (1,), [2]
-    shape = "pytree structure error: different types at key path"
-    assert told([p, p, p], [q, q, q]) == [
-        (ValueError, [shape, f"    in_axes[{i}]"]) for i in range(3)
-    ]
-    mine, theirs = {"k": (1,)}, {"k": [1]}
-    assert told([mine, mine], [theirs, theirs]) == [(ValueError, [shape, "    in_axes[0]['k']"])]
-    assert told([p, {"a": 1, "b": 2}], [q, {"a": W, "b": W}]) == [
-        (ValueError, [shape, "    in_axes[0]"]),
-        (
-            pydag.SharingError,
-            [
-                "the prefix gives one object two answers",
-                "  full tree:  in_axes[1]['a'] and in_axes[1]['b'] are one object",
-            ],
-        ),
-    ]
 
 
 class Held:
@@ -219,28 +117,6 @@ class Held:
 
 
 pydag.register_pydag_node(Held, lambda h: (h.parts, h.aux), lambda aux, c: Held(*c, aux=aux))
-
-
-@pytest.mark.parametrize(
-    ("full", "what", "own", "other"),
-    [
-        (Held(1, 2), "numbers of pytree children", "with 1 children, ", "2 children."),
-        (
-            Held(1, aux="{b}"),
-            "pytree metadata",
-            "with metadata\n    None\n",
-            "metadata\n    '{b}'",
-        ),
-    ],
-)
-def test_prefix_errors_of_registered_nodes(full: Any, what: str, own: str, other: str) -> None:
-    """Messages about other numbers of children and other aux_data show both sides."""
-    [make] = pydag.prefix_errors([Held(1)], [full])
-    assert str(make("p")) == (
-        f"pytree structure error: different {what} at key path\n    p[0]\n"
-        f"At that key path, the prefix pytree p has a subtree of type\n    {Held}\n{own}"
-        f"but at the same key path the full pytree has a subtree of the same type but with {other}"
-    )
 
 
 def test_prefix_errors_whole_text() -> None:
@@ -320,59 +196,6 @@ def test_functions_agree(drawn: tuple[Any, Any], same: Options, keeps: Any) -> N
     has_several = len(optree.prefix_errors(a, b, **same)) > 1
     for name in NAMES[:-1]:
         agree(lambda side, n=name: work(side, n))  # type: ignore[misc]  # n is bound
-
-
-def test_value_that_the_prefix_opens_elsewhere() -> None:
-    """The predicate is asked about a value below the prefix, as in optree; it is one object."""
-    pair = (1, None)
-    prefix: Any = [(), pair, 1]
-    full: Any = [(), pair, [(), pair, None]]
-    ours: list[Any] = []
-    theirs: list[Any] = []
-    pydag.dag_broadcast_prefix(prefix, full, is_leaf=logged(ours, int))
-    optree.tree_broadcast_prefix(prefix, full, is_leaf=logged(theirs, int))
-    assert sorted(map(repr, ours)) == sorted(map(repr, theirs))
-
-
-PAIR = (1, None)
-NODE = [PAIR, 2]
-
-
-@pytest.mark.parametrize(
-    ("prefix", "full"),
-    [
-        ([1, (1, 2)], [[PAIR], PAIR]),
-        ([(1, 2), 1], [PAIR, [PAIR]]),
-        ({"b": (1, 2), "a": 7}, {"a": [PAIR], "b": PAIR}),
-        ({"b": ((1, 2), 3), "a": 7}, OrderedDict(b=(PAIR, 3), a=[PAIR, (PAIR,)])),
-        ([1, [1, [(1, 2)]], 1], [[PAIR], [PAIR, [PAIR]], PAIR]),
-        ([((1, 2), 1), 1], [(PAIR, PAIR), (PAIR, PAIR)]),
-    ],
-)
-def test_predicate_that_keeps_a_value_whole(prefix: Any, full: Any) -> None:
-    """A value is asked about where a leaf of the prefix stands for it, and only there."""
-    logs: list[list[Any]] = [[], []]
-    found = [
-        work(prefix, full, is_leaf=logged(log, lambda x: x is PAIR))
-        for work, log in zip(
-            (pydag.dag_broadcast_prefix, optree.tree_broadcast_prefix), logs, strict=True
-        )
-    ]
-    assert found[0] == found[1]
-    assert sorted(map(repr, logs[0])) == sorted(map(repr, logs[1]))
-    same: dict[str, Any] = {"is_leaf": lambda x: x is PAIR}
-    assert pydag.broadcast_prefix(prefix, full, **same) == optree.broadcast_prefix(
-        prefix, full, **same
-    )
-    assert pydag.prefix_errors(prefix, full, **same) == []
-
-
-def test_predicate_and_a_value_in_what_is_shared() -> None:
-    """In an object of several partners a value is opened where one of them opens it."""
-    keeps: dict[str, Any] = {"is_leaf": lambda x: x is PAIR}
-    opened = pydag.dag_broadcast_prefix([1, [(1, 1), 1]], [NODE, NODE], **keeps)
-    assert opened == [[(1, None), 1], [(1, None), 1]]
-    assert pydag.dag_broadcast_prefix([[1, 1], 1], [NODE, NODE], **keeps) == [[1, 1], [1, 1]]
 
 
 @thorough
@@ -537,46 +360,3 @@ def refuse(*_: Any) -> Any:
 
 
 pydag.register_pydag_node(Unopened, refuse, refuse)
-
-
-def test_a_leaf_is_a_prefix_of_anything() -> None:
-    """A prefix that is a leaf stands for anything, so nobody looks at the full tree."""
-    assert pydag.prefix_errors(1, Unopened()) == []
-    assert pydag.prefix_errors(None, [Unopened()], none_is_leaf=True) == []
-
-
-def test_roots_that_fit() -> None:
-    """The core says how two nodes go together, as it does for specs."""
-    fits = {
-        (1, 2): "fits",
-        (1, (3,)): "fits",
-        ((1,), 2): "kind",
-        ((1,), (1, 2)): "count",
-    }
-    for (prefix, other), expected in fits.items():
-        specs = pydag.dag_structure(prefix), pydag.dag_structure(other)
-        assert _core.root_fit(*specs) == expected
-    one, two, three = (pydag.dag_structure(Held(1, aux=aux)) for aux in (1, 1, 2))
-    assert (_core.root_fit(one, two), _core.root_fit(one, three)) == ("fits", "data")
-    keys = pydag.dag_structure({"a": 1}), pydag.dag_structure({"b": 1})
-    assert _core.root_fit(*keys) == "keys"
-    assert _core.root_fit(keys[0], pydag.dag_structure(OrderedDict(a=[2]))) == "fits"
-
-
-class Raising:
-    """What compares by raising."""
-
-    def __eq__(self, other: object) -> bool:
-        raise ZeroDivisionError
-
-    def __hash__(self) -> int:
-        return 1
-
-
-def test_data_that_cannot_be_compared() -> None:
-    """What the `==` of aux_data raises passes unchanged."""
-    specs = [pydag.dag_structure(Held(1, aux=Raising())) for _ in range(2)]
-    with pytest.raises(ZeroDivisionError):
-        _core.root_fit(*specs)
-    with pytest.raises(ZeroDivisionError):
-        pydag.prefix_errors(Held(1, aux=Raising()), Held(1, aux=Raising()))

@@ -73,19 +73,3 @@ def test_what_was_named_is_a_field() -> None:
     assert pydag.dag_leaves(named) == [1.5, 3.0]
     plain.double = 7.0
     assert pydag.dag_leaves(plain) == [7.0, 1.5]
-
-
-def test_a_name_of_its_own() -> None:
-    """It is stored under the name that the class gave it first."""
-
-    @pydag.register_fields
-    class Renamed:
-        def __init__(self) -> None:
-            self.w = 1.5
-
-        first = functools.cached_property(lambda self: 2 * self.w)
-        second = first if False else functools.cached_property(lambda self: 3 * self.w)
-
-    node = Renamed()
-    assert (node.first, node.second) == (3.0, 4.5)
-    assert pydag.dag_leaves(node) == [1.5]

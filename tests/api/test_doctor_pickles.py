@@ -248,24 +248,6 @@ def test_what_is_not_rebuilt(
     assert f"tensors in {said} are neither checked nor written" in not_written(path, capsys)
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        (b"ctorch._utils\n_rebuild_meta_tensor_no_storage\n)R", "it has tensors on meta"),
-        (storage(), "it has storages without tensors"),
-        (b"ctorch._utils\n_rebuild_sparse_tensor\n(N(" + T + b"ttR", "that are sparse"),
-    ],
-)
-def test_other_tensors(
-    code: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Tensors that a file of arrays can't have are no error, and nothing is written."""
-    path = tmp_path / "m.pt"
-    write_torch(path, {"a": whole("0", E), "b": Raw(code)}, {"0": E})
-    assert check(path).ok
-    assert said in not_written(path, capsys)
-
-
 def memoized(code: bytes, index: int = 0) -> bytes:
     """Puts a value into the memo, and leaves none."""
     return code + b"q%c0" % index
@@ -350,20 +332,6 @@ def test_what_is_expanded(
     assert main(["check", str(path)]) in (0, 1)
     assert said in not_written(path, capsys)
     assert main([str(path)]) == 0
-
-
-def test_many_findings(tmp_path: Path) -> None:
-    """Errors and ties of one kind are counted after the first ones."""
-    path = tmp_path / "m.pt"
-    write_torch(path, [View("0", (700,), (1,), i) for i in range(150)], {"0": E})
-    assert len(check(path)) == 101
-    assert found(path)[100].startswith(
-        "and 50 more like these: 100, 101, 102, 103, 104 and 45 more"
-    )
-    interleaved = [View("0", (3,), (200,), i) for i in range(200)]
-    overlapping = [View("0", (3,), (200 - i,), i) for i in range(100)]
-    write_torch(path, interleaved + overlapping, {"0": E})
-    assert check(path).ok
 
 
 def rewritten(path: Path, records: Any) -> None:

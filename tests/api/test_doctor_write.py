@@ -26,7 +26,6 @@ from safetensors.numpy import load_file, save_file
 
 import pydag
 from pydag.__main__ import main
-from pydag.doctor.raw_writer import write_raw
 from pydag.files import check
 
 
@@ -93,27 +92,6 @@ def test_write_a_directory(
     model = pydag.files.load(out)
     assert (model[HEAD] is model[EMBED]) == is_tied
     assert np.array_equal(model["b"], e + 2)
-
-
-@pytest.mark.parametrize(
-    ("head", "index", "code", "end"),
-    [
-        ("drifted", {}, 1, "; 1 error left"),
-        ("equal", {"a": shard(2)}, 0, ", 2.6 kB less"),
-    ],
-)
-def test_exit_code_of_a_repair(
-    head: str, index: Any, code: int, end: str, tmp_path: Path, e: Any, capsys: Any
-) -> None:
-    """The exit code of --write counts what is left in what was written."""
-    source, out = tmp_path / "model", tmp_path / "out"
-    other = e.copy() if head == "equal" else e + 0.3 * numbers(40, 16, seed=1)
-    write_shards(source, {EMBED: e, "a": e + 1}, {HEAD: other}, index=index)
-    write_config(source, architectures=["XForCausalLM"], tie_word_embeddings=True)
-    was, said, _ = run(capsys, "check", source, "--write", out)
-    assert (was, said.splitlines()[-1].endswith(end)) == (code, True)
-    assert run(capsys, "check", source)[0] == int(bool(index) or code)
-    assert run(capsys, "check", source, "--write", tmp_path / "again", "--strict")[0] == code
 
 
 def test_write_of_torch(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,47 +255,6 @@ def test_write_refuses(
     code, _, err = run(capsys, "check", path, "--write", out)
     assert (code, said in err) == (2, True)
     assert _contents_of(tmp_path) == before
-
-
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_write_beside_another_program(
-    is_folder: bool, tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    """What another program puts at OUT meanwhile stays, and what was written goes."""
-    source, out = tmp_path / "model", tmp_path / "out"
-    write_shards(source, {EMBED: e}, {"a": e + 1})
-    save_file({"a": e}, tmp_path / "m.safetensors")
-    theirs = out / shard(2) if is_folder else out
-
-    def meanwhile(*arguments: Any) -> None:
-        theirs.write_text("theirs")
-        write_raw(*arguments)
-
-    monkeypatch.setattr("pydag.doctor.repair.write_raw", meanwhile)
-    path = source if is_folder else tmp_path / "m.safetensors"
-    code, _, err = run(capsys, "check", path, "--write", out)
-    assert (code, err) == (2, f"pydag: {str(theirs)!r}: File exists\n")
-    assert theirs.read_text() == "theirs"
-    assert {p.name for p in tmp_path.rglob("*") if p.is_relative_to(out)} == {theirs.name, "out"}
-
-
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_write_without_hard_links(
-    is_folder: bool, tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file system that has no hard links is written to as well."""
-
-    def link(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", link)
-    source, out = tmp_path / "model", tmp_path / "out"
-    write_shards(source, {EMBED: e}, {"a": e + 1})
-    save_file({"a": e}, tmp_path / "m.safetensors")
-    path = source if is_folder else tmp_path / "m.safetensors"
-    assert main(["check", str(path), "--write", str(out), "--quiet"]) == 0
-    assert np.array_equal(pydag.files.load(out)["a"], e + is_folder)
-    assert {p.name for p in tmp_path.iterdir()} == {"model", "m.safetensors", "out"}
 
 
 def test_a_full_disk(tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch) -> None:

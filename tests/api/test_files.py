@@ -2,7 +2,6 @@
 """`pydag.files.save` and `load`."""
 
 import collections
-import gc
 import json
 import os
 import random
@@ -196,32 +195,6 @@ def test_a_single_array(path: Path, w: Any) -> None:
     assert load(path).tolist() == load(path, w).tolist() == w.tolist()
 
 
-def test_attributes_with_odd_names(path: Path, w: Any) -> None:
-    """An attribute that is no identifier is written as Python text, and found again."""
-    block = Block(w, w + 1, "n")
-    block.__dict__["odd name"] = w + 2
-    block.__dict__["a.b"] = w + 3
-    save(path, block)
-    assert set(load_file(path)) == {"weight", "bias", "odd name", "['a.b']"}
-    assert load(path, block).__dict__["a.b"].tolist() == (w + 3).tolist()
-
-
-def test_entries_that_are_alike(path: Path, w: Any) -> None:
-    """Two children of one entry get two names."""
-
-    class Twins:
-        def __init__(self, *children: Any) -> None:
-            self.children = children
-
-    pydag.register_pydag_node(
-        Twins, lambda x: (x.children, None, ("w", "w")), lambda _, children: Twins(*children)
-    )
-    twins = Twins(w, w + 1)
-    save(path, twins)
-    assert set(load_file(path)) == {"w", "['w']"}
-    assert [x.tolist() for x in load(path, twins).children] == [w.tolist(), (w + 1).tolist()]
-
-
 def test_aliases_below_shared_nodes(path: Path, w: Any) -> None:
     """While they are few, all further paths to an array are aliases."""
     layer = {"w": w}
@@ -256,14 +229,6 @@ def test_any_alias_path_fits(path: Path, w: Any, tied: Any) -> None:
         deep = {"a": deep, "b": deep}
     save_file({".".join("ab" * 30) + ".w": w}, path)
     assert pydag.dag_leaves(load(path, deep))[0].tolist() == w.tolist()
-
-
-def test_both_forms_of_a_name(path: Path, w: Any) -> None:
-    """`load` finds an array under its dotted name or its Python text."""
-    like = {"layers": [Block(np.zeros_like(w), 1, "n")]}
-    for name in ("layers.0.weight", "['layers'][0].weight"):
-        save_file({name: w}, path)
-        assert load(path, like)["layers"][0].weight.tolist() == w.tolist()
 
 
 def test_copies_that_differ(path: Path, w: Any, tied: Any) -> None:
@@ -302,14 +267,6 @@ def test_missing_and_surplus_names(path: Path, w: Any) -> None:
     found = load(path, like, strict=False)
     assert found["a"].tolist() == w.tolist()
     assert found["b"] is like["b"]
-
-
-def test_many_missing_names(path: Path) -> None:
-    """The message stays short however many names are missing."""
-    save_file({"a": np.ones(1)}, path)
-    with pytest.raises(ValueError, match="and 992 more") as caught:
-        load(path, {f"name{i}": np.ones(1) for i in range(1000)})
-    assert len(str(caught.value)) < 2000
 
 
 def test_other_types_and_shapes(path: Path, w: Any) -> None:
@@ -398,43 +355,6 @@ def test_truncated(path: Path, tied: Any, cut: int) -> None:
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(ValueError, match=r"model\.safetensors"):
         load(path)
-
-
-def with_header(path: Path, header: str, data: bytes = b"") -> Path:
-    raw = header.encode()
-    path.write_bytes(len(raw).to_bytes(8, "little") + raw + data)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("header", "data"),
-    [
-        ('{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', b"1234567"),
-        ('{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', b"123456789"),
-        ('{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}', b"12345678"),
-        ('{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,8]}}', b"12345678"),
-        ('{"a":{"dtype":"X9","shape":[2],"data_offsets":[0,8]}}', b"12345678"),
-        ('{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}', b"12345678"),
-        (
-            '{"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},'
-            '"b":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}',
-            b"12345678",
-        ),
-        (
-            '{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},'
-            '"b":{"dtype":"U8","shape":[2],"data_offsets":[4,6]}}',
-            b"123456",
-        ),
-        ('{"a":{"dtype":"U8","shape":[4611686018427387904,4],"data_offsets":[0,0]}}', b""),
-        ("[]", b""),
-        ("{", b""),
-        ('{"__metadata__":{"a":3}}', b""),
-    ],
-)
-def test_lying_headers(path: Path, header: str, data: bytes) -> None:
-    """A header that is damaged, overlaps, leaves holes or lies is a ValueError with the file."""
-    with pytest.raises(ValueError, match=r"model\.safetensors"):
-        load(with_header(path, header, data))
 
 
 def test_mutilated_files_never_crash(path: Path, tied: Any) -> None:
@@ -581,40 +501,10 @@ def test_modes_and_links(tmp_path: Path, w: Any) -> None:
     assert len(load(tmp_path / "new")) == 2
 
 
-def test_replaced_while_it_is_opened(path: Path, w: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is replaced between two looks at it is read anew, never half of each.
-
-    It is looked at twice where its header is an unusual one: here the arrays lie in another order.
-    """
-    described = {"dtype": "F64", "shape": [1]}
-    header = {"b": described | {"data_offsets": [8, 16]}, "a": described | {"data_offsets": [0, 8]}}
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
-    opened = safetensors.safe_open
-    calls = []
-
-    def replacing(name: str, **options: Any) -> Any:
-        calls.append(name)
-        monkeypatch.setattr(safetensors, "safe_open", opened)
-        save(path, [w + 1, w + 2])
-        return opened(name, **options)
-
-    monkeypatch.setattr(safetensors, "safe_open", replacing)
-    assert [x.tolist() for x in load(path)] == [(w + 1).tolist(), (w + 2).tolist()]
-    assert len(calls) == 1
-
-
 def test_identity(path: Path, w: Any) -> None:
     """With identity="nodes" an array is written for each of its places."""
     save(path, [w, w], identity="nodes")
     assert sorted(load_file(path)) == ["0", "1"]
-
-
-def test_progress(path: Path, w: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    """A bar on standard error says how much was written."""
-    pytest.importorskip("tqdm")
-    save(path, [w], progress=True)
-    assert "24.0/24.0" in capfd.readouterr().err
 
 
 def test_namespaces(path: Path, w: Any) -> None:
@@ -686,29 +576,6 @@ def test_like_of_the_very_structure(
     monkeypatch.setattr("pydag.files.fill.Filler.in_order", lambda *_: None)
     assert quick == loaded()
     assert (quick[0] == "error") == (changed not in (None, "tie"))
-
-
-def test_the_collector_is_as_it_was(path: Path, tied: Any) -> None:
-    """Reading pauses it, and leaves it on or off, also where it fails."""
-    save(path, tied)
-    for is_on in (True, False):
-        (gc.enable if is_on else gc.disable)()
-        try:
-            load(path)
-            with pytest.raises(ValueError, match="no whole"):
-                load(__file__)
-            assert gc.isenabled() == is_on
-        finally:
-            gc.enable()
-
-
-def test_keys_that_are_equal_have_names_of_their_own(path: Path, w: Any) -> None:
-    """1 and 1.0 are one key to a dict, and two names to a file."""
-    save(path, {1: w, 2: np.zeros(2)})
-    with pytest.raises(ValueError, match="missing"):
-        load(path, {1.0: np.zeros_like(w), 2: np.zeros(2)})
-    like = {1.0: np.zeros_like(w), 2: np.ones(2)}
-    assert load(path, like, strict=False)[1.0] is like[1.0]
 
 
 @pytest.mark.parametrize("address", ["gs://bucket/model.safetensors", "memory://model"])

@@ -7,13 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
-import numpy as np
 import pytest
 import safetensors
-from safetensors.numpy import save_file
 
-from pydag.files import load, save
 from pydag.files.header import checked
 
 ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
@@ -60,21 +56,6 @@ def test_usual_headers(path: Path, header: dict[str, Any]) -> None:
     content = whole(header, max(ends, default=0))
     assert is_accepted(content)
     assert is_taken(path, content)
-
-
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        *("bool", "uint8", "int16", "uint32", "int64", "float16", "float32", "float64"),
-        *("complex64", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
-    ],
-)
-def test_all_types(path: Path, dtype: str) -> None:
-    """Arrays of each type are accepted as safetensors writes them."""
-    made = np.dtype(getattr(ml_dtypes, dtype, dtype))
-    save(path, {"a": np.zeros((2, 3), made), "b": np.zeros((), made)})
-    assert is_accepted(path.read_bytes())
-    assert load(path)["a"].dtype == made
 
 
 def _instead(field: str, *contents: Any) -> list[Any]:
@@ -147,46 +128,3 @@ def test_damaged_headers(path: Path) -> None:
             accepted += 1
             assert is_taken(path, content), damaged
     assert accepted > 10
-
-
-def test_arrays_in_a_row(path: Path) -> None:
-    """Arrays of one type and shape, of several shapes, come back each with its own content."""
-    tree: dict[str, Any] = {
-        "scalars": [np.array(i, "f8") for i in range(5)],
-        "rows": [np.arange(i, i + 3) for i in range(5)],
-        "flags": [np.array([i % 2 == 0, True]) for i in range(5)],
-        "empty": [np.zeros((0, i % 2), "f4") for i in range(5)],
-        "deep": [np.full((1,) * 40, i, "i2") for i in range(3)],
-        "halves": [np.full(2, i, ml_dtypes.bfloat16) for i in range(3)],
-        "one": np.arange(7.0),
-    }
-    save(path, tree)
-    for found in (load(path), load(path, tree)):
-        for name, wanted in tree.items():
-            for a, b in zip(found[name], wanted, strict=True):
-                assert np.array_equal(a, b), name
-                assert (np.shape(a), np.asarray(a).dtype) == (np.shape(b), np.asarray(b).dtype)
-    part = load(path, tree, only=lambda x: x.ndim == 0)
-    assert [x.tolist() for x in part["scalars"]] == [0.0, 1.0, 2.0, 3.0, 4.0]
-
-
-def test_a_row_of_flags_that_are_none(path: Path) -> None:
-    """Of several arrays of booleans the error names the one that holds another byte."""
-    save_file({"a": np.ones(2, "?"), "b": np.ones(2, "?"), "c": np.ones(2, "?")}, path)
-    content = bytearray(path.read_bytes())
-    content[-3] = 7
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"the array 'b' can't be read.*0 or 1"):
-        load(path)
-
-
-def test_an_earlier_way_to_describe_an_array(path: Path) -> None:
-    """`{"array": name}` in the place of a name is read as that array."""
-    save(path, {"a": np.ones(2), "b": 3})
-    opened: Any = safetensors.safe_open
-    kept = opened(path, "np").metadata()
-    name = next(iter(kept))
-    kept[name] = json.dumps(json.loads(kept[name]) | {"leaves": [{"array": "a"}, {"value": 3}]})
-    save_file({"a": np.ones(2)}, path, metadata=kept)
-    found = load(path)
-    assert (found["a"].tolist(), found["b"]) == ([1.0, 1.0], 3)

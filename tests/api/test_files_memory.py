@@ -176,15 +176,3 @@ def test_old_and_new_names_of_dotted_keys(path: Path, w: Any, name: str, make: A
     found = load(path, like)
     assert found["layers"]["1"].tolist() == w.tolist()
     assert pydag.dag_structure(found) == pydag.dag_structure(like)
-
-
-def test_a_longer_key_behind_a_shorter_one(path: Path, w: Any) -> None:
-    """Keys that begin alike are all tried, and a hundred levels of them take no time."""
-    like: Any = {"w": np.zeros_like(w)}
-    for _ in range(100):
-        like = {"a": {"x": 1}, "a.a": like, "a.a.a": {"y": 1}}
-    safetensors.numpy.save_file({"a.a." * 100 + "w": w}, path)
-    found = load(path, like)
-    for _ in range(100):
-        found = found["a.a"]
-    assert found["w"].tolist() == w.tolist()

@@ -3,8 +3,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,22 +109,6 @@ def test_only_opens_what_it_needs(folder: Path, w: Any, monkeypatch: pytest.Monk
     assert set(names) == {SECOND}
     with pytest.raises(ValueError, match=FIRST):
         load(folder, only="*")
-
-
-def test_only_of_a_saved_structure(tmp_path: Path, w: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same with a structure: arrays that aren't selected are None, or those of `like`."""
-    tree = {"embed": w, "layers": [{"w": w + i} for i in range(1, 4)], "step": 3}
-    save(tmp_path, tree, shard_size=24)
-    for path in tmp_path.glob("*-0000[12]-*"):
-        path.unlink()
-    names = opened_files(monkeypatch)
-    found = load(tmp_path, only="['layers'][1]*")
-    assert found["embed"] is found["layers"][0]["w"] is found["step"] is None
-    assert found["layers"][1]["w"].tolist() == (w + 2).tolist()
-    filled = load(tmp_path, tree, only="*layers'][2]*")
-    assert filled["layers"][2]["w"].tolist() == (w + 3).tolist()
-    assert filled["layers"][0]["w"] is tree["layers"][0]["w"]
-    assert names == ["model-00003-of-00004.safetensors", "model-00004-of-00004.safetensors"]
 
 
 def test_an_alias_in_another_file(tmp_path: Path, w: Any) -> None:
@@ -258,59 +240,11 @@ def test_a_smaller_model_in_its_place(tmp_path: Path, w: Any) -> None:
     assert [x.tolist() for x in mapped] == [(w + i).tolist() for i in range(4)]
 
 
-FULL = """
-import resource, signal, sys
-import numpy as np
-from pydag.files import save
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    save(sys.argv[1], [np.ones(10), np.ones(1_000_000)], shard_size="1KB")
-except OSError as error:
-    print("OSError", error.errno)
-"""
-
-
-def test_a_full_disk(tmp_path: Path, w: Any) -> None:
-    """Where the disk is full the old model is still there; a new directory isn't left behind."""
-    save(tmp_path / "old", [w], shard_size="1KB")
-    before = sorted(os.listdir(tmp_path / "old"))
-    for name in ("old", "new"):
-        command = [sys.executable, "-P", "-c", FULL, str(tmp_path / name)]
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert run.stdout == "OSError 27\n"
-    assert sorted(os.listdir(tmp_path / "old")) == before
-    assert load(tmp_path / "old")[0].tolist() == w.tolist()
-    assert os.listdir(tmp_path) == ["old"]
-
-
 def test_a_leaf_that_is_refused(tmp_path: Path, w: Any) -> None:
     """A leaf of a later shard that can't be written leaves nothing behind."""
     with pytest.raises(TypeError, match=r"at tree\[1\]"):
         save(tmp_path / "m", [w, np.array(["text"])], shard_size=1)
     assert os.listdir(tmp_path) == []
-
-
-def test_memory_is_that_of_one_shard(tmp_path: Path) -> None:
-    """Arrays are made shard by shard: those of a written one are let go."""
-    alive: list[int] = []
-
-    class Lazy:
-        shape, dtype, nbytes = (1000,), np.dtype(float), 8000
-
-        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-            array = np.zeros(1000)
-            alive.append(1)
-            import weakref
-
-            weakref.finalize(array, alive.pop)
-            most.append(len(alive))
-            return array
-
-    most: list[int] = []
-    save(tmp_path / "m", [Lazy() for _ in range(20)], shard_size="16KB")
-    assert max(most) <= 4
-    assert len(load(tmp_path / "m")) == 20
 
 
 @pytest.mark.parametrize(
@@ -388,14 +322,6 @@ def test_links_and_damage(folder: Path, tmp_path: Path) -> None:
     (folder / FIRST).write_bytes((folder / SECOND).read_bytes()[:-1])
     with pytest.raises(ValueError, match="no whole safetensors file"):
         load(folder)
-
-
-def test_a_file_in_the_place_of_a_directory(tmp_path: Path, w: Any) -> None:
-    """A file isn't replaced by a directory."""
-    (tmp_path / "m").write_bytes(b"old")
-    with pytest.raises(OSError, match="m"):
-        save(tmp_path / "m", [w], shard_size=10)
-    assert (tmp_path / "m").read_bytes() == b"old"
 
 
 def test_an_old_index_deletes_no_other_files(folder: Path, w: Any) -> None:

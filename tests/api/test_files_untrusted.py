@@ -203,21 +203,6 @@ def test_the_classes_are_listed(path: Path) -> None:
         load(path, classes=["OfPydag"])  # type: ignore[list-item]  # that is the point
 
 
-def test_many_classes_in_one_error(path: Path) -> None:
-    """The message stays short however many classes a file names."""
-    classes = []
-    for i in range(40):
-        cls = type(f"Made{i}" + "x" * 500, (Recording,), {})
-        pydag.register_pydag_node(cls, flatten, lambda *_: None)
-        classes.append(cls)
-    save(path, [cls() for cls in classes])
-    with pytest.raises(ValueError, match="and 32 more") as caught:
-        load(path)
-    assert len(str(caught.value)) < 2000
-    for cls in classes:
-        pydag.unregister_pydag_node(cls)
-
-
 def test_fields_are_set_past_the_class(path: Path) -> None:
     """Of a class of `register_fields` no function, property or metaclass has a say."""
 
@@ -304,22 +289,6 @@ def test_an_object_that_cannot_be(path: Path, cls: type) -> None:
     structured(path, nodes, refs, [{"value": 1}])
     with pytest.raises(ValueError, match=r"model\.safetensors': an object can't be built"):
         load(path)
-
-
-def test_what_a_named_class_raises(path: Path) -> None:
-    """An exception of a function whose class was named passes unchanged."""
-
-    class Raising(Recording):
-        pass
-
-    def unflatten(tag: Any, children: Any) -> Any:
-        raise TypeError("its own words")
-
-    pydag.register_pydag_node(Raising, flatten, unflatten)
-    save(path, Raising())
-    with pytest.raises(TypeError, match="its own words"):
-        load(path, classes=Raising)
-    pydag.unregister_pydag_node(Raising)
 
 
 def test_factories(path: Path) -> None:

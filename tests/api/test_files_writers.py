@@ -3,7 +3,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -201,22 +200,6 @@ def test_a_writer_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert first_of(tmp_path) == 2.0
 
 
-def test_a_save_within_a_save(tmp_path: Path) -> None:
-    """The later index counts; neither takes a file of the other."""
-
-    class SavesToo:
-        shape, dtype, nbytes = (3,), np.dtype(float), 24
-
-        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-            save(tmp_path, model(5.0, 3), shard_size=24)
-            assert first_of(tmp_path) == 5.0
-            return np.full(3, 1.0)
-
-    save(tmp_path, {"w0": np.zeros(3), "w1": SavesToo(), "w2": np.zeros(3)}, shard_size=24)
-    assert [x[0] for x in load(tmp_path).values()] == [0.0, 1.0, 0.0]
-    assert len(os.listdir(tmp_path)) == 4
-
-
 def test_names_are_new_ones(tmp_path: Path) -> None:
     """Shards have the usual names, and while other files have these, a part of their own."""
     save(tmp_path, model(0.0), shard_size=24)
@@ -254,68 +237,3 @@ def test_a_file_that_cannot_be_placed(tmp_path: Path, monkeypatch: pytest.Monkey
                 save(tmp_path, model(7.0), shard_size=24)
         assert set(os.listdir(tmp_path)) == before
         assert first_of(tmp_path) == 0.0
-
-
-@pytest.mark.parametrize("locks", ["none", "refused"])
-def test_a_system_without_locks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: str
-) -> None:
-    """Files of a model that was replaced go; all others might be those of a living writer."""
-
-    class Refusing:
-        LOCK_EX = LOCK_SH = LOCK_NB = 0
-
-        @staticmethod
-        def flock(handle: int, how: int) -> None:
-            raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(replacing, "fcntl", None if locks == "none" else Refusing)
-    folder = tmp_path / "model"
-    save(folder, model(0.0), shard_size=24)
-    assert set(os.listdir(folder)) == PLAIN | {INDEX}
-    other = "model-00000000-00001-of-00001.safetensors"
-    shutil.copy(folder / min(PLAIN), folder / other)
-    for first in (1.0, 2.0):
-        save(folder, model(first), shard_size=24)
-        assert len(os.listdir(folder)) == 4
-        assert PLAIN.isdisjoint(os.listdir(folder))
-        assert (folder / other).exists()
-        assert first_of(folder) == first
-
-
-def test_a_folder_that_another_save_gives_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A folder that vanishes before there is a file in it is made again, a few times."""
-    make = os.mkdir
-    times = iter([3, 5])
-
-    def vanishing(path: str) -> None:
-        make(path)
-        if left.pop():
-            os.rmdir(path)
-
-    monkeypatch.setattr(os, "mkdir", vanishing)
-    left = [False, *[True] * next(times)]
-    save(tmp_path / "m", model(3.0), shard_size=24)
-    assert first_of(tmp_path / "m") == 3.0
-    left = [True] * next(times)
-    with pytest.raises(FileNotFoundError):
-        save(tmp_path / "n", model(3.0), shard_size=24)
-    assert os.listdir(tmp_path) == ["m"]
-
-
-def test_a_save_that_fails_beside_another(tmp_path: Path) -> None:
-    """It takes its own files away, and neither the folder nor the model of the other one."""
-
-    class Saves:
-        shape, dtype, nbytes = (3,), np.dtype(float), 24
-
-        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-            save(tmp_path / "m", model(3.0), shard_size=24)
-            raise RuntimeError("no numbers")
-
-    with pytest.raises(TypeError, match="no numbers"):
-        save(tmp_path / "m", [np.ones(3), Saves()], shard_size=24)
-    assert first_of(tmp_path / "m") == 3.0
-    assert set(os.listdir(tmp_path / "m")) == PLAIN | {INDEX}

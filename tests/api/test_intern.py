@@ -15,7 +15,6 @@ import strategies
 from agreement import Options, known, outcome
 from hypothesis import given
 from isomorphism import difference
-from operations import doubled
 from strategies import Predicate, thorough
 
 import pydag
@@ -157,12 +156,6 @@ def test_first_one_stands_for_all() -> None:
     assert tree["c"] == [second, first]
 
 
-def test_values_alone_merge_nothing() -> None:
-    """Equal numbers have no identity to share: a tree in which only they repeat comes back."""
-    tree = [10**30, [10**30 + 0, float("2.5")], (2.5, "".join(["a", "b"]), "ab", None, None)]
-    assert pydag.dag_intern(tree) is tree
-
-
 def test_common_subexpressions() -> None:
     """A tree with each subterm written out becomes the DAG with each of them once."""
 
@@ -174,35 +167,6 @@ def test_common_subexpressions() -> None:
     assert (spec.num_nodes, spec.num_paths) == (11 + 2, 2**11)
     assert out.left is out.right
     assert (out.op, out.left.left.op) == ("*", "*")
-
-
-def test_sixty_fold() -> None:
-    """Equal ladders sixty high merge, in time for the objects."""
-    out = pydag.dag_intern([doubled(60), doubled(60)])
-    assert out[0] is out[1]
-
-
-@pytest.mark.parametrize(
-    ("link", "depth"),
-    [
-        (lambda x: [x], 100_000),
-        (lambda x: (x,), 100_000),
-        (Term, 20_000),
-        pytest.param(lambda x: [x], 1_000_000, marks=pytest.mark.measures),
-    ],
-)
-def test_deep_chains(link: Callable[[Any], Any], depth: int) -> None:
-    """Equal chains merge, a million deep."""
-    gc.disable()  # it would walk down the chains again and again
-    try:
-        chains: list[Any] = [W, W]
-        for _ in range(depth):
-            chains = [link(chain) for chain in chains]
-        out = pydag.dag_intern(chains)
-        assert out[0] is out[1]
-        assert pydag.dag_intern(chains[0]) is chains[0]
-    finally:
-        gc.enable()
 
 
 def test_many_parts_of_one_shape_take_linear_time() -> None:

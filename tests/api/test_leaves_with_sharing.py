@@ -18,7 +18,6 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from isomorphism import difference
-from operations import doubled, seconds
 from strategies import Predicate, thorough
 
 import pydag
@@ -153,27 +152,6 @@ def test_in_place_maps_call_once_per_distinct_leaf(dag: Any, options: Options) -
         assert difference(seen, rows) == ""
 
 
-def test_an_in_place_map_with_accessors() -> None:
-    """The accessor of a shared leaf is its anchor's."""
-    seen: list[str] = []
-    tree = {"b": LAYER, "a": (LAYER,)}
-    pydag.dag_map_with_accessor_(lambda accessor, x: seen.append(accessor.codify()), tree)
-    assert seen == ["*['a'][0][0]", "*['a'][0][1]"]
-
-
-def test_an_error_in_a_map_names_the_leaf() -> None:
-    """What the function raises passes through, with a note that says where."""
-    with pytest.raises(ZeroDivisionError) as caught:
-        pydag.dag_map_(lambda x: 1 / x, {"a": 1, "b": [2, 0]})
-    assert caught.value.__notes__ == ["raised while mapping tree['b'][1]"]
-
-
-def test_a_rest_gives_one_answer_per_object() -> None:
-    """Maps in place refuse a rest that has two answers for one object, as `dag_map` does."""
-    with pytest.raises(pydag.SharingError):
-        pydag.dag_map_(print, [LAYER, LAYER], [[1, 2], [3, 4]])
-
-
 MAPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "map": (pydag.dag_map, lambda x: [x]),
     "map_with_path": (pydag.dag_map_with_path, lambda path, x: [path, x]),
@@ -204,35 +182,6 @@ def test_where_says_which_leaves_are_mapped(
     ]
     found = function(change, dag, where=lambda x: id(x) in chosen, **options)
     assert difference(found, ref.unflatten(spec, expected)) == ""
-
-
-def test_where_takes_the_whole_vocabulary() -> None:
-    """Classes, patterns, prefixes and lists of such select as they do in `dag_mask`."""
-    tree = {"encoder": LAYER, "decoder": LAYER, "bias": 2}
-    for where in (
-        int,
-        "*[1]",
-        ["*['encoder'][1]", "*['bias']"],
-        {"encoder": False, "decoder": False, "bias": 1 == 1},
-        True,
-        False,
-    ):
-        mask = pydag.dag_leaves(pydag.dag_mask(tree, where))
-        seen: list[Any] = []
-        pydag.dag_map_(seen.append, tree, where=where)
-        flags = pydag.dag_structure(tree).flatten_up_to(pydag.dag_mask(tree, where))
-        assert len(mask) >= len(flags)
-        assert seen == [x for x, flag in zip(pydag.dag_leaves(tree), flags, strict=True) if flag]
-
-
-def test_an_update_in_place_of_some_leaves() -> None:
-    """`where` of a map in place, with paths."""
-    found: dict[Any, Any] = {}
-    tree = {"a": [1, 2.5], "b": 3.5}
-    assert pydag.dag_map_with_path_(found.__setitem__, tree, where=float) is tree
-    assert found == {("a", 1): 2.5, ("b",): 3.5}
-    pydag.dag_map_with_accessor_(lambda a, x: found.update({a.path: -x}), tree, where="*b*")
-    assert found["b",] == -3.5
 
 
 @thorough
@@ -351,16 +300,6 @@ def test_all_paths_are_those_of_the_reference(dag: Any, options: Options) -> Non
     assert difference(first, pydag.dag_paths(dag, **options)) == ""
 
 
-def test_all_paths_of_what_has_no_leaves_cost_nothing() -> None:
-    """Sixty levels without a leaf at the bottom have no paths: nothing is unfolded for them."""
-    empty: Any = []
-    for _ in range(60):
-        empty = [empty, empty]
-    assert pydag.dag_paths([empty, 1, empty], all_paths=True) == [[(1,)]]
-    tree = doubled(9)
-    assert [len(paths) for paths in pydag.dag_paths(tree, all_paths=True)] == [2**8, 2**8]
-
-
 def test_one_level_of_every_kind_is_put_together_again() -> None:
     """What is opened is built again by the function that comes with it, fields included."""
     trees = [
@@ -382,13 +321,6 @@ def test_one_level_of_every_kind_is_put_together_again() -> None:
     assert issubclass(fields.path_entry_type, optree.PyTreeEntry)
 
 
-def test_one_level_of_a_loop() -> None:
-    """One level has no cycle in it."""
-    loop: list[Any] = [1]
-    loop.append(loop)
-    assert pydag.dag_flatten_one_level(loop).children[1] is loop
-
-
 def test_questions_about_single_objects() -> None:
     """An object is a leaf by its class, by `none_is_leaf`, or by a predicate, asked first."""
     assert pydag.dag_is_leaf(W)
@@ -401,47 +333,6 @@ def test_questions_about_single_objects() -> None:
     numbers = iter([1, 2, [3], 4])
     assert not pydag.all_leaves(numbers)
     assert list(numbers) == [4]
-
-
-LINEAR: dict[str, Callable[[Any], Any]] = {
-    "iter": lambda tree: list(pydag.dag_iter(tree)),
-    "iter asking": lambda tree: list(pydag.dag_iter(tree, lambda x: False)),
-    "map_": lambda tree: pydag.dag_map_(lambda x, y: None, tree, tree),
-    "map_with_path_": lambda tree: pydag.dag_map_with_path_(lambda path, x: None, tree),
-    "map_with_accessor_": lambda tree: pydag.dag_map_with_accessor_(lambda a, x: None, tree),
-    "map where": lambda tree: pydag.dag_map(lambda x: x, tree, where=lambda x: True),
-    "partition": lambda tree: pydag.dag_partition(lambda x: x > 1, tree),
-    "replace_nones": lambda tree: pydag.dag_replace_nones(0, tree),
-    "reduce": lambda tree: pydag.dag_reduce(lambda x, y: x, tree),
-    "sum": pydag.dag_sum,
-    "max": pydag.dag_max,
-    "min": pydag.dag_min,
-    "all": pydag.dag_all,
-    "any": lambda tree: pydag.dag_any(tree, is_leaf=lambda x: False),
-    "is_leaf": pydag.dag_is_leaf,
-    "all_leaves": lambda tree: pydag.all_leaves([1, 2, tree]),
-    "flatten_one_level": pydag.dag_flatten_one_level,
-}
-
-
-@pytest.mark.measures
-@pytest.mark.parametrize("name", LINEAR)
-def test_sixty_levels_take_less_than_a_millisecond(name: str) -> None:
-    """`t = [t, t]` sixty deep has 2**60 paths; the best of some runs counts."""
-    tree = doubled(60)
-    assert seconds(lambda: LINEAR[name](tree), times=20) < 0.001
-
-
-@pytest.mark.parametrize("make", [lambda t: [t], lambda t: {"a": t}, lambda t: (t,)])
-@pytest.mark.parametrize("name", LINEAR)
-def test_a_chain_of_a_hundred_thousand(name: str, make: Callable[[Any], Any]) -> None:
-    """Depth is bounded by memory alone."""
-    tree: Any = 0.5
-    for _ in range(100_000):
-        tree = make(tree)
-    LINEAR[name](tree)
-    while tree != 0.5:  # not by the interpreter's recursion
-        tree = tree["a"] if type(tree) is dict else tree[0]
 
 
 @thorough

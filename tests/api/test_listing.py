@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of a structure's nodes, which views, files and selectors read."""
 
-import collections
 import copy
 import dataclasses
 import pickle
-import random
 import time
 from typing import Any
 
@@ -17,7 +15,7 @@ from strategies import dags, options, thorough
 import pydag
 from pydag import _core
 from pydag.sharing.shared_object import SharedObject
-from pydag.structure.listing import Listing, Record, step_text
+from pydag.structure.listing import Listing
 
 
 class Tagged:
@@ -28,40 +26,6 @@ class Tagged:
 pydag.register_pydag_node(
     Tagged, lambda x: (x.children, ("tag",)), lambda tag, children: Tagged(*children)
 )
-Point = collections.namedtuple("Point", "x y")
-
-
-@pydag.register_fields(meta_fields=("name",))
-class Layer:
-    def __init__(self, w: Any, name: str) -> None:
-        self.w, self.name = w, name
-
-
-def test_records() -> None:
-    """A record has kind, number, children, entry, attribute, class and what else a node holds."""
-    w = [1]
-    tree = {"b": Layer(w, "n"), "a": Point(w, None), "c": collections.deque([2], 3)}
-    assert pydag.dag_structure(tree)._listing() == [
-        ("dict", -1, 3, None, None, dict, None),
-        ("namedtuple", -1, 2, "a", None, Point, None),
-        ("list", 0, 1, 0, "x", list, None),
-        ("leaf", -1, 0, 0, None, None, None),
-        ("None", -1, 0, 1, "y", type(None), None),
-        ("fields", -1, 1, "b", None, Layer, (("name", "n"),)),
-        ("alias", 0, 0, "w", "w", None, None),
-        ("deque", -1, 1, "c", None, collections.deque, 3),
-        ("leaf", -1, 0, 0, None, None, None),
-    ]
-
-
-def test_details() -> None:
-    """A factory, aux_data and entries of a class with functions."""
-    kinds = [Record._make(record) for record in pydag.dag_structure(
-        [collections.defaultdict(int, a=1), Tagged(1), collections.OrderedDict(b=1)]
-    )._listing()]  # fmt: skip
-    assert [(r.kind, r.detail) for r in kinds if r.num_children] == [
-        *(("list", None), ("defaultdict", int), ("custom type", ("tag",)), ("OrderedDict", None)),
-    ]
 
 
 @thorough
@@ -86,55 +50,6 @@ def test_listing_agrees_with_the_spec(tree: Any, options: Any) -> None:
             assert found[0] == listing.way(position)
 
 
-def test_every_node_comes_behind_what_leads_to_it() -> None:
-    """`downwards` visits parents before children, and aliases before their anchor."""
-    rng = random.Random(0)
-    pool: list[Any] = [[1]]
-    for _ in range(50):
-        pool.append([rng.choice(pool) for _ in range(rng.randint(1, 3))])
-    listing = Listing.of(pydag.dag_structure(pool))
-    place = {position: i for i, position in enumerate(listing.downwards())}
-    assert len(place) == len(listing.records)
-    for position, record in enumerate(listing.records):
-        assert all(place[position] < place[child] for child in listing.children(position))
-        if record.is_alias:
-            assert place[position] < place[listing.target(position)]
-
-
-def test_a_class_that_changes_its_fields() -> None:
-    """A namedtuple whose `_fields` became fewer is listed by index."""
-    spec = pydag.dag_structure(Changing(1, 2))
-    setattr(Changing, "_fields", ("x",))  # noqa: B010 (its type says that it has two)
-    try:
-        assert [r[4] for r in spec._listing()] == [None, "x", None]
-    finally:
-        setattr(Changing, "_fields", ("x", "y"))  # noqa: B010 (as above)
-
-
-Changing: Any = collections.namedtuple("Changing", "x y")
-
-
-@pytest.mark.parametrize(
-    ("entry", "attribute", "text"),
-    [("a", "a", ".a"), ("a b", "a b", "['a b']"), ("a", None, "['a']"), (3, None, "[3]")],
-)
-def test_steps(entry: Any, attribute: str | None, text: str) -> None:
-    """A step is written as Python would have it."""
-    assert step_text(Record("leaf", -1, 0, entry, attribute, None, None)) == text
-
-
-def test_a_key_whose_repr_raises() -> None:
-    """A key whose `repr` raises is written as its class."""
-
-    class Key:
-        def __repr__(self) -> str:
-            raise RuntimeError("no")
-
-    listing = Listing.of(pydag.dag_structure({Key(): 1}))
-    assert "Key" in listing.path_text(1)
-    assert "Key" in str(pydag.view({Key(): 1}))
-
-
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
@@ -156,15 +71,6 @@ def test_records_of_another_form(row: Any) -> None:
     """What is no record is a TypeError; a negative count an OverflowError."""
     with pytest.raises((TypeError, OverflowError)):
         _core.connections([row])
-
-
-def test_records_are_of_a_class_of_tuples() -> None:
-    """A record's class must be a subclass of tuple."""
-    spec = pydag.dag_structure([1])
-    assert type(spec._listing(Record)[0]) is Record
-    for wrong in (list, 3, object):
-        with pytest.raises(TypeError, match="subclass of tuple"):
-            spec._listing(wrong)  # type: ignore[arg-type]  # what is tested
 
 
 def ladder(levels: int) -> Any:

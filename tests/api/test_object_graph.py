@@ -14,8 +14,6 @@ pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
 
-from pydag import jaxinterop
-
 
 @pydag.register_fields
 class Slope:
@@ -57,58 +55,6 @@ def test_deref_takes_the_graph_through_plain_vmap() -> None:
 
     errors = jax.vmap(error)(pydag.deref(equations(jnp.array([1.0, 2.0, 3.0]))))
     assert errors.tolist() == [29.0, 5.0, 1.0]
-
-
-def test_objects_cross_plain_jit_derefed() -> None:
-    """Objects go into and out of JAX's own `jit`, and come out of their class and tied."""
-
-    @jax.jit
-    def double(derefed: Any) -> Any:
-        return pydag.deref(pydag.dag_map(lambda x: 2.0 * x, pydag.reref(derefed)))
-
-    first, second = pydag.reref(double(pydag.deref(equations(2.0))))
-    assert type(first) is Equation
-    assert first.slope is second.slope
-    assert float(first.slope.value) == 4.0
-
-
-@pydag.register_fields(data_fields=("position",), meta_fields=("partner",))
-class Body:
-    """A point that knows its partner by the partner's index."""
-
-    def __init__(self, position: Any, partner: int) -> None:
-        self.position, self.partner = position, partner
-
-
-@pydag.register_fields
-class System:
-    """Bodies, in the order that their indices mean."""
-
-    def __init__(self, *bodies: Body) -> None:
-        self.bodies = list(bodies)
-
-    def partner_of(self, body: Body) -> Body:
-        """The body that `body` refers to."""
-        return self.bodies[body.partner]
-
-
-def energy(system: System) -> Any:
-    """The sum of the bodies' squared distances from their partners."""
-    for body in system.bodies:
-        assert system.partner_of(system.partner_of(body)) is body
-    return sum((body.position - system.partner_of(body).position) ** 2 for body in system.bodies)
-
-
-def test_objects_refer_to_each_other_by_index() -> None:
-    """Indices are structure: they are in what is rebuilt, in a trace and in the gradient."""
-    pair = System(Body(1.0, partner=1), Body(4.0, partner=0))
-    assert energy(pydag.dag_map(lambda x: 10.0 * x, pair)) == 1800.0
-    assert jaxinterop.jit(energy)(pair) == 18.0
-    first, second = jaxinterop.grad(energy)(pair).bodies
-    assert [float(first.position), float(second.position)] == [-12.0, 12.0]
-    assert [first.partner, second.partner] == [1, 0]
-    recluses = System(Body(1.0, partner=0), Body(4.0, partner=1))
-    assert pydag.dag_structure(recluses) != pydag.dag_structure(pair)
 
 
 def tied_arrays() -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from operations import doubled
 
 import pydag
 
@@ -50,14 +49,6 @@ def test_dtypes_come_back(library: Library) -> None:
     assert [x.dtype for x in unravel(flat)] == [library.float16, library.float32]
     with pytest.raises(ValueError, match="dtype"):
         unravel(library.make([1, 2, 3], dtype=library.float16))
-
-
-def test_identity_of_nodes(library: Library) -> None:
-    """With `identity="nodes"` an array counts at each occurrence."""
-    w = library.make([1.0])
-    flat, unravel = library.ours.dag_ravel([w, w], identity="nodes")
-    assert flat.tolist() == [1.0, 1.0]
-    assert pydag.dag_structure(unravel(flat)).num_shared == 0
 
 
 def test_without_sharing_it_is_optrees(library: Library) -> None:
@@ -113,14 +104,6 @@ def test_gradients_of_a_flat_function() -> None:
         return (tree["encoder"] * tree["decoder"]).sum()
 
     assert jax.jit(jax.grad(loss))(flat).tolist() == [4.0, 6.0]
-
-
-def test_sixty_levels_are_raveled() -> None:
-    """Linear in objects."""
-    w = np.ones(2)
-    flat, unravel = Library("numpy").ours.dag_ravel(doubled(60, w))
-    assert flat.tolist() == [1.0, 1.0]
-    assert repr(pydag.dag_structure(unravel(flat))) == repr(pydag.dag_structure(doubled(60, w)))
 
 
 def test_the_way_back_pickles() -> None:

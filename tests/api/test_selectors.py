@@ -3,7 +3,7 @@
 
 import fnmatch
 import time
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -150,20 +150,6 @@ def test_prefixes() -> None:
     assert selected((w, v), (True, False)) == [True, False]
 
 
-def test_a_mask_is_a_prefix() -> None:
-    """What `dag_mask` gives selects the same again, also from a class with `__call__`."""
-
-    @pydag.register_fields(data_fields=("weight", "bias"))
-    class Callable(Layer):
-        def __call__(self) -> None:
-            raise AssertionError("not a predicate")
-
-    tree = [Callable(w, v), w]
-    mask = dag_mask(tree, "*.weight")
-    assert pydag.dag_structure(dag_mask(tree, mask)) == pydag.dag_structure(mask)
-    assert selected(tree, mask) == [True, False]
-
-
 def test_prefixes_along_every_path() -> None:
     """A prefix that gives one object two answers is a SharingError with both paths."""
     layer = [w, v]
@@ -209,17 +195,6 @@ def test_what_is_no_selection(where: Any) -> None:
         dag_mask([w], where)
 
 
-def test_options() -> None:
-    """`dag_mask` takes the options of `dag_flatten`."""
-    assert dag_mask([w, None], True, none_is_leaf=True) == [True, True]
-    assert dag_mask([[w]], True, is_leaf=lambda x: x == [w]) == [True]
-    assert pydag.dag_structure(dag_mask([w, w], True, identity="nodes")).num_shared == 0
-    Local = type("Local", (Layer,), {})  # noqa: N806 (a class)
-    pydag.register_fields(Local, namespace="selectors")
-    found = dag_mask(Local(w, v), Local(True, False), namespace="selectors")
-    assert (found.weight, found.bias) == (True, False)
-
-
 def test_sixty_levels() -> None:
     """Every way to select is linear on sixty levels of [t, t]."""
     tree: Any = [w]
@@ -232,15 +207,6 @@ def test_sixty_levels() -> None:
     for where in (list, prefix, ["x", lambda x: x is w]):
         assert selected(tree, where) == [True]
     assert time.thread_time() - began < 2
-
-
-@pytest.mark.measures
-def test_a_long_pattern_on_a_large_tree() -> None:
-    """A pattern with many stars is no slower than its length says."""
-    tree = {f"layer{i}": {"weight": 1.0} for i in range(5000)}
-    began = time.thread_time()
-    assert sum(selected(tree, "*a*y*e*r*1*w*e*i*g*h*t*'*]")) > 1000
-    assert time.thread_time() - began < 5
 
 
 patterns = st.text("ab*?[]01.", max_size=8)
@@ -268,12 +234,6 @@ def test_patterns_agree_with_every_path(tree: Any, pattern: str) -> None:
     assert selected(tree, pattern) == wanted
 
 
-def test_namedtuple_fields() -> None:
-    """A namedtuple's fields are attributes in a path."""
-    Point = namedtuple("Point", "x y")
-    assert selected(Point(w, v), "y") == [False, True]
-
-
 @pytest.mark.parametrize(
     ("pattern", "is_meant"),
     [
@@ -288,16 +248,6 @@ def test_namedtuple_fields() -> None:
 def test_patterns_longer_than_a_machine_word(pattern: str, is_meant: bool) -> None:
     """A pattern may have any length."""
     assert selected({"a" * 70: w, "b": v}, pattern) == [is_meant, False]
-
-
-@pytest.mark.parametrize("key", ["é", "Ω漢", "🙂", "a\ud800"])
-def test_patterns_of_any_characters(key: str) -> None:
-    """Characters outside of ASCII are themselves; `?` stands for each of them."""
-    shown = repr(key)[1:-1]
-    tree = {"A" * (len(shown) + 1): v, key: w}
-    assert selected(tree, f"['{shown}']") == [False, True]
-    assert selected(tree, f"['{'?' * len(shown)}']") == [False, True]
-    assert selected(tree, "*ß*") == [False, False]
 
 
 def test_paths_begin_below_the_root() -> None:

@@ -63,18 +63,3 @@ def test_a_map_over_objects_kept_whole() -> None:
     assert seen == [model.query.e, 2.0, 0.5]
     assert labels.query.e == [model.query.e]
     assert labels.query.e is labels.document.e
-
-
-def test_the_predicate_decides_what_the_structure_is() -> None:
-    """Keeping an object whole gives another spec than opening it does."""
-    model = two_towers()
-    assert pydag.dag_structure(model) != pydag.dag_structure(model, is_leaf=is_embedding)
-
-
-def test_deref_takes_the_predicate() -> None:
-    """An object kept whole is anchored as it is, and comes back at all its places."""
-    embedding = two_towers().query.e
-    derefed = pydag.deref({"a": embedding, "b": embedding}, is_leaf=is_embedding)
-    assert derefed["a"].value is embedding
-    rerefed = pydag.reref(derefed)
-    assert rerefed["a"] is rerefed["b"]

@@ -7,7 +7,6 @@ import re
 import sys
 import time
 import warnings
-from collections import namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -347,14 +346,6 @@ def test_other_calls(work: Callable[[Side], Any]) -> None:
     agree(work)
 
 
-@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
-def test_other_things_have_no_order(operator: str) -> None:
-    """A spec is compared with specs alone."""
-    for other in (1, None, optree.treespec_leaf()):
-        with pytest.raises(TypeError, match=f"^'{operator}' not supported between instances of"):
-            eval(f"spec {operator} other", {"spec": pydag.dagspec_leaf(), "other": other})
-
-
 @pytest.mark.parametrize("options", [{}, {"none_is_leaf": True}])
 @pytest.mark.parametrize("thing", [5, None, pydag.dagspec_leaf()])
 def test_warning_about_leaves(thing: Any, options: Any) -> None:
@@ -433,73 +424,12 @@ def test_frozendict_is_refused() -> None:
         pydag.dagspec_frozendict({"a": pydag.dagspec_leaf()})
 
 
-Pair = namedtuple("Pair", "x y")
-Twin = namedtuple("Twin", "x y")
-
-
 class Holder:
     def __init__(self, *parts: Any, aux: Any = None) -> None:
         self.parts, self.aux = parts, aux
 
 
 pydag.register_pydag_node(Holder, lambda h: (h.parts, h.aux), lambda aux, c: Holder(*c, aux=aux))
-
-
-@pydag.register_fields(meta_fields=("meta",))
-class Tagged:
-    def __init__(self, meta: Any, **fields: Any) -> None:
-        vars(self).update(fields, meta=meta)
-
-
-@pydag.register_fields
-class Empty:
-    pass
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "why"),
-    [
-        ([1], (1,), "PyDagSpecs have incompatible node types; expected type: list, got: tuple."),
-        (
-            Pair(1, 2),
-            Twin(1, 2),
-            f"namedtuple type mismatch; expected type: {Pair}, got type: {Twin}.",
-        ),
-        (
-            time.gmtime(0),
-            os.stat_result(range(10)),
-            "PyStructSequence arity mismatch; expected: 9, got: 10.",
-        ),
-        (Holder(1), Holder(1, 2), "Custom type arity mismatch; expected: 1, got: 2."),
-        (
-            Holder(1, aux="a"),
-            Holder(1, aux="b"),
-            "Mismatch custom node data; expected: 'a', got: 'b'.",
-        ),
-        (
-            Tagged(0),
-            Empty(),
-            f"Custom node type mismatch; expected type: {Tagged}, got type: {Empty}.",
-        ),
-        (
-            Tagged(0, w=1),
-            Tagged(0, v=1),
-            "fields key mismatch; expected key(s): ['w'], got key(s): ['v'], "
-            "missing key(s): ['w'], extra key(s): ['v'].",
-        ),
-        (
-            Tagged(1, w=1),
-            Tagged(2, w=1),
-            "Mismatch of meta fields; expected: (1,), got: (2,).",
-        ),
-    ],
-)
-def test_nodes_that_have_no_common_suffix(one: Any, other: Any, why: str) -> None:
-    """The error says what of the two nodes differs, and where."""
-    first, second = pydag.dag_structure({"k": one}), pydag.dag_structure({"k": other})
-    with pytest.raises(ValueError, match=r"mismatch|Mismatch|incompatible") as info:
-        first.broadcast_to_common_suffix(second)
-    assert str(info.value) == f"{why}\n  at tree['k']"
 
 
 def test_a_class_that_was_registered_anew() -> None:

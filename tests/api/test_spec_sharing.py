@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on specs with sharing: the examples of the rules, the two laws, and the reference."""
 
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +21,6 @@ import pydag
 
 W, V = sp.Opaque(), sp.Opaque()
 N = [W]
-Point = namedtuple("Point", "x y")
 
 
 def spec_of(tree: Any, **options: Any) -> pydag.PyDagSpec:
@@ -56,70 +55,6 @@ def test_compose(outer: Any, inner: Any, expected: str) -> None:
     assert composed.num_leaves == spec_of(outer).num_leaves * spec_of(inner).num_leaves
 
 
-def test_transform_to_a_tuple_and_back() -> None:
-    """A list that becomes a tuple loses its mark, and what it holds keeps or gets one."""
-    spec = spec_of({"a": [N, W], "b": [N, W], "c": (tied := [N, V]), "d": tied})
-    lists_to_tuples = spec.transform(
-        lambda s: pydag.dagspec_tuple(s.children()) if s.type is list else s
-    )
-    assert shown(lists_to_tuples) == (
-        "{'a': ((&0 *,), *0), 'b': ((*0,), *0), 'c': ((*0,), &1 *), 'd': ((*0,), *1)}"
-    )
-    pair = (W, V)
-    tuples_to_lists = spec_of([pair, pair]).transform(
-        lambda s: pydag.dagspec_list(s.children()) if s.type is tuple else s
-    )
-    assert shown(tuples_to_lists) == "[[&0 *, &1 *], [*0, *1]]"
-
-
-def test_transform_calls_once() -> None:
-    """Each distinct node and leaf is asked about once, a tuple at each of its places."""
-    asked: list[str] = []
-
-    def note(spec: pydag.PyDagSpec) -> pydag.PyDagSpec:
-        asked.append(shown(spec))
-        return spec
-
-    pair = (W,)
-    spec = spec_of([N, {"k": N}, pair, pair])
-    assert spec.transform(note, note) == spec
-    assert asked == ["*", "[*]", "{'k': *}", "(*,)", "(*,)", "[*, *, *, *]"]
-
-
-def test_transform_asks_for_slots_alone() -> None:
-    """What a function ties among the slots of a node doesn't count; the places do."""
-    leaf = pydag.dagspec_leaf()
-    assert shown(spec_of([1, 2]).transform(lambda _: spec_of({"a": leaf, "b": leaf}))) == (
-        "{'a': *, 'b': *}"
-    )
-    assert shown(spec_of([W, W]).transform(lambda _: spec_of((W, V)))) == "(&0 *, *0)"
-    with pytest.raises(ValueError, match="same number of arity as the input \\(2\\)"):
-        spec_of([1, 2]).transform(lambda _: spec_of([W, W, V]))
-    with pytest.raises(ValueError, match="one-level PyDagSpec"):
-        spec_of([1, 2]).transform(lambda _: spec_of([[W], [V]]))
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        ([W, W], [[1], [2]], "[&0 [*], *0]"),
-        ([W, V], [N, N], "[[*], [*]]"),
-        ([W, W], [N, N], "[&0 [*], *0]"),
-        (W, [N, N], "[&0 [*], *0]"),
-        ([N, N], W, "[&0 [*], *0]"),
-        ([N, N], [W, V], "[&0 [*], *0]"),
-        ([[1], 2], [W, W], "[[*], *]"),
-        ([W, W], [(V,), (V,)], "[(&0 *,), (*0,)]"),
-        ([W, W], [(1, [2]), (3, [4])], "[(&0 *, &1 [*]), (*0, *1)]"),
-        ([W, V], [N, [N, N]], "[[*], [&0 [*], *0]]"),
-        ([N, N], [[[N, N]], [[N, N]]], "[&0 [[&1 [*], *1]], *0]"),
-    ],
-)
-def test_broadcast(first: Any, second: Any, expected: str) -> None:
-    """The first structure decides what is shared; inside one of its leaves the second does."""
-    assert shown(spec_of(first).broadcast_to_common_suffix(spec_of(second))) == expected
-
-
 @pytest.mark.parametrize(
     ("first", "second", "paths"),
     [
@@ -137,13 +72,6 @@ def test_broadcast_conflict(first: Any, second: Any, paths: tuple[str, str]) -> 
         spec_of(first).broadcast_to_common_suffix(spec_of(second))
     assert f"{paths[0]} and {paths[1]} are one object" in str(info.value)
     assert "other structure:  they are two: " in str(info.value)
-
-
-def test_broadcast_error_below_an_alias() -> None:
-    """The error about what doesn't fit below an alias has the path through the alias."""
-    first, second = spec_of([N, N]), spec_of([[1], (2,)])
-    with pytest.raises(ValueError, match=r"expected type: list, got: tuple.*\n  at tree\[1\]$"):
-        first.broadcast_to_common_suffix(second)
 
 
 @pytest.mark.parametrize(
@@ -172,15 +100,6 @@ def test_prefix(a: Any, b: Any, expected: str) -> None:
     assert (x < y, y > x, x.is_prefix(y, strict=True), y.is_suffix(x, strict=True)) == (strict,) * 4
     if loose:
         assert len(x.flatten_up_to(b)) == x.num_leaves
-
-
-def test_constructors_tie_nothing() -> None:
-    """One spec given twice stands in two slots that share nothing; within each it shares."""
-    pair = spec_of([N, N])
-    assert shown(pydag.dagspec_list([pair, pair])) == "[[&0 [*], *0], [&1 [*], *1]]"
-    leaf = pydag.dagspec_leaf()
-    linear = pydag.dagspec_from_collection(sp.Linear(leaf, pair))
-    assert shown(linear) == "Linear(w=*, b=[&0 [*], *0], units=3)"
 
 
 def test_to_treespec_unfolds() -> None:

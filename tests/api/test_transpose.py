@@ -55,15 +55,6 @@ def test_leaves_stand_on_both_sides(outer: Any, inner: Any, tree: Any, expected:
     assert pydag.dag_transpose(spec(outer), spec(inner), tree) == expected
 
 
-def test_sharing_of_the_two_structures_is_kept() -> None:
-    """The inner structure's sharing is the result's, the outer one's that of its leaves."""
-    outer, inner = spec([W, W, X]), spec({"a": (one := [Y]), "b": one})
-    part, other = {"a": (p := [X]), "b": p}, {"a": (q := [Y]), "b": q}
-    made = pydag.dag_transpose(outer, inner, [part, part, other])
-    assert made == {"a": [[X, X, Y]], "b": [[X, X, Y]]}
-    assert text(made) == "{'a': &0 [[&1 *, *1, *]], 'b': *0}"
-
-
 @pytest.mark.parametrize(
     ("outer", "inner", "tree", "paths"),
     [
@@ -124,13 +115,6 @@ def test_result_that_shares_less() -> None:
     assert "pass inner_treespec" in str(info.value)
     assert pydag.dag_transpose_map(f, [X, W]) == ([X, W], [Z, W])
     assert pydag.dag_transpose_map(f, [W, X], inner_treespec=spec((1, 2))) == ([W, X], [W, Z])
-
-
-def test_rests_give_one_answer() -> None:
-    """A rest is matched as in `dag_map`."""
-    assert pydag.dag_transpose_map(lambda x, y: [y], [W, W], [3, 3]) == [[3, 3]]
-    with pytest.raises(pydag.SharingError, match="are one object"):
-        pydag.dag_transpose_map(lambda x, y: [y], [W, W], [3, 4])
 
 
 def test_parts_without_identity() -> None:

@@ -72,6 +72,9 @@ def test_deep_chain(kind: str, depth: int) -> None:
         assert len(repr(spec)) > depth
         assert pydag.dag_leaves(pydag.reref(pydag.deref([tree, [1]]))) == [0.5, 1]
         assert pydag.dag_map_with_path(lambda path, x: len(path), {"k": tree})
+        assert pydag.dag_fold(lambda _, below: 1 + max(below, default=0), tree) == depth + 1
+        assert pydag.dag_leaves(pydag.dag_rewrite({float: lambda x: x + 1}, tree)) == [1.5]
+        assert pydag.dag_intern(tree) is tree
     finally:
         gc.enable()
 
