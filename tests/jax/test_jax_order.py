@@ -309,7 +309,7 @@ def test_one_trace_for_each_order() -> None:
 
 
 def test_the_program_of_named_use_is_one() -> None:
-    """A function that uses names is one_net program, whichever attribute was set first: as text."""
+    """A function that uses names is one program, whichever attribute was set first: as text."""
 
     def loss(net: Any, x: Any) -> Any:
         return jnp.sum(jnp.tanh(x @ net.first) @ net.second)
@@ -337,7 +337,7 @@ def test_where_structures_have_to_be_alike_attributes_are_matched_by_name() -> N
 
 
 def test_an_optimizer_takes_either_order() -> None:
-    """A state that was made for one_net order serves a model and a gradient of the other, by name."""
+    """A state that was made for one order serves a model and a gradient of the other, by name."""
     optimizer = jaxinterop.optimizer(optax.sgd(1.0, momentum=0.9))
     state = optimizer.init(one_net())
     gradient = Net(second=2 * B, first=A)

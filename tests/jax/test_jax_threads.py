@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import pytest
 from parallel import in_parallel
@@ -107,8 +106,6 @@ def test_stress() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the number that changes
         assert min(in_parallel(work)) > 0
-
-
 
 
 THREADS, ROUNDS = 4, 40
