@@ -434,6 +434,7 @@ def call_plan(
     function: Callable[..., Any],
     traced: Sequence[int],
     donated: Sequence[int] = (),
+    in_lists: bool = False,
     copy: Callable[[Any], Any] | None = None,
     refs: Sequence[int] = (),
     written: Sequence[int] = (),

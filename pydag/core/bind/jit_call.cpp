@@ -147,13 +147,13 @@ void bind_jit_call(nb::module_ &module) {
     module.def(
         "call_plan",
         [](nb::tuple classes, Positions static_positions, nb::tuple statics, nb::object function, Positions traced,
-           Positions donated, nb::object copy, Positions refs, Positions written, bool has_devices) {
+           Positions donated, bool in_lists, nb::object copy, Positions refs, Positions written, bool has_devices) {
             return make_call_plan({std::move(classes), std::move(static_positions), std::move(statics),
-                                   std::move(function), std::move(traced), std::move(donated), std::move(copy),
-                                   std::move(refs), std::move(written), has_devices});
+                                   std::move(function), std::move(traced), std::move(donated), in_lists,
+                                   std::move(copy), std::move(refs), std::move(written), has_devices});
         },
         nb::kw_only(), nb::arg("classes"), nb::arg("static_positions"), nb::arg("statics"), nb::arg("function"),
-        nb::arg("traced"), nb::arg("donated") = Positions(), nb::arg("copy") = nb::none(),
+        nb::arg("traced"), nb::arg("donated") = Positions(), nb::arg("in_lists") = false, nb::arg("copy") = nb::none(),
         nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("has_devices") = true);
     module.def(
         "donated_apart",

@@ -48,7 +48,20 @@ bool read_contents(RefContents &contents, PyObject *box, nb::handle access, cons
     return are_read && !contents.is_held_elsewhere(plan.written);
 }
 
-// Passes the traced leaves one by one, contents in the place of refs; writes the new contents.
+nb::object list_of(const Leaves &leaves, const CallPlan::Positions &positions) {
+    nb::object list = checked(PyList_New(static_cast<Py_ssize_t>(positions.size())));
+    for (size_t i = 0; i < positions.size(); ++i)
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), incref(leaves[positions[i]]));
+    return list;
+}
+
+nb::object call_one_by_one(const CallPlan &plan, const Leaves &leaves) {
+    Buffer<PyObject *, 40> arguments;
+    for (const uint32_t position : plan.traced) arguments.push(leaves[position]);
+    return call_array(plan.function, arguments.data(), arguments.size());
+}
+
+// Passes the traced leaves, contents in the place of refs; writes the new contents.
 nb::object call_by(PyObject *box, nb::handle access, Leaves &leaves, const std::function<nb::object()> &tree) {
     const CallPlan &plan = CallPlanBox::of(box);
     RefContents contents(plan.refs);
@@ -57,9 +70,8 @@ nb::object call_by(PyObject *box, nb::handle access, Leaves &leaves, const std::
         contents.exchange(leaves);
     }
     if (!plan.copy.is_none()) copy_donated(leaves, plan.traced, plan.donated, plan.copy);
-    Buffer<PyObject *, 40> arguments;
-    for (const uint32_t position : plan.traced) arguments.push(leaves[position]);
-    nb::object returned = call_array(plan.function, arguments.data(), arguments.size());
+    nb::object returned = plan.in_lists ? call(plan.function, list_of(leaves, plan.kept), list_of(leaves, plan.donated))
+                                        : call_one_by_one(plan, leaves);
     if (!plan.refs.empty()) contents.exchange(leaves);
     if (!plan.written.empty()) {
         const nb::object pair = std::move(returned);

@@ -20,9 +20,10 @@ struct CallPlan {
     nb::tuple statics;           // these leaves: a call must have these very objects
 
     // What is called.
-    nb::object function;  // of JAX: takes the traced leaves one by one, contents of refs in their places
+    nb::object function;  // of JAX: takes the traced leaves, contents of refs in their places
     Positions traced;     // in the order in which they are passed
     Positions donated;    // some of these, which it may reuse
+    bool in_lists;        // whether it takes two lists, those that are kept and those that are donated; else one by one
     nb::object copy;      // of a donated leaf that may be at several places; None where none can be
 
     // Refs.
@@ -30,6 +31,7 @@ struct CallPlan {
     Positions written;  // of those whose new contents the function returns beside its result
     bool has_devices;   // whether there are several, so that a content may be on more than one
     nb::tuple types;    // of the refs of the last call, which needn't be looked at again
+    Positions kept;     // the traced ones that aren't donated
 
     auto python_refs() { return std::tie(classes, statics, function, copy, types); }
 };

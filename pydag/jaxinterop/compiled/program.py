@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What JAX compiles: one jitted function for each content of a function's arguments.
 
-JAX gets the traced leaves one by one, and nothing else; the function that it calls closes over the
+JAX gets the traced leaves and nothing else: few one by one, which it calls fastest; many in two
+lists, kept and donated ones, which it traces fastest. The function that it calls closes over the
 content.
 """
 
@@ -27,6 +28,7 @@ from pydag.sharing.tie import num_unties
 from pydag.typing import Leaf
 
 _Positions = tuple[int, ...]
+_FEW = 16
 
 
 class Recipe:
@@ -93,6 +95,8 @@ class Program:
     ) -> None:
         self.content, self.refs, self.written = content, refs, _Positions()
         self._recipe, self._donated, self._shardings = recipe, donated, shardings
+        self._in_lists = len(content.traced_positions()) > _FEW
+        self._gone: _Positions = donated
         self._flat = recipe.flat(content, donated)
         self._closes_over_refs = False
         may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
@@ -102,13 +106,43 @@ class Program:
 
     def _jitted(self, flat: Any, donated: _Positions) -> Any:
         prefix = self._recipe.outputs.prefix
-        given: dict[str, Any] = {} if self._shardings is None else {"in_shardings": self._shardings}
+        self._gone = donated
+        given: dict[str, Any] = {"donate_argnums": donated}
+        if self._in_lists:
+            flat, given["donate_argnums"] = self._of_lists(flat), (1,) if donated else ()
+        if self._shardings is not None:
+            given["in_shardings"] = tuple(self._passed(self._shardings))
         if prefix is not None:
             nothing: Any = None
             if self._recipe.updated:
                 prefix = _core.make_updated(None, (prefix, None, nothing))
             given["out_shardings"] = (prefix, None) if self.written else prefix
-        return jax.jit(flat, donate_argnums=donated, **given, **self._recipe.jax_options)
+        return jax.jit(flat, **given, **self._recipe.jax_options)
+
+    def _passed(self, leaves: Sequence[Any]) -> list[Any]:
+        """The arguments of the jitted function, of what stands for the traced leaves."""
+        if not self._in_lists:
+            return list(leaves)
+        gone = frozenset(self._gone)
+        return [
+            [leaf for i, leaf in enumerate(leaves) if i not in gone],
+            [leaves[i] for i in self._gone],
+        ]
+
+    def _of_lists(self, flat: Any) -> Any:
+        kept, gone = self._passed(range(len(self.content.traced_positions())))
+        order = [*kept, *gone]
+        places = sorted(range(len(order)), key=order.__getitem__)
+
+        def of_lists(kept: list[Leaf], donated: list[Leaf]) -> Any:
+            passed = [*kept, *donated]
+            return flat(*(passed[i] for i in places))
+
+        def paths() -> Sequence[str]:
+            found = self.content.paths(CALL)
+            return [found[i] for i in order]
+
+        return named(of_lists, self._recipe.source, paths)
 
     @property
     def spec_key(self) -> SpecKey:
@@ -137,14 +171,14 @@ class Program:
             named(flat, self._recipe.source, lambda: self.content.paths(CALL)), donated
         )
 
-    def arguments(self, leaves: Sequence[Leaf]) -> list[Leaf]:
+    def arguments(self, leaves: Sequence[Leaf]) -> list[Any]:
         """What the jitted function is called with."""
         found = list(leaves)
         if self.refs:
             found = contents.contents_in(leaves, self.refs, self.written)
         if self._copy is not None:
             found = _core.donated_apart(found, self._donated, self._copy)
-        return found
+        return self._passed(found)
 
     def call(self, leaves: Sequence[Leaf]) -> Any:
         """What JAX returns; new contents of refs are written."""
@@ -172,6 +206,7 @@ class Program:
             function=self.jitted,
             traced=list(positions),
             donated=donated,
+            in_lists=self._in_lists,
             copy=self._copy,
             refs=[positions[i] for i in self.refs],
             written=[positions[i] for i in self.written],

@@ -38,10 +38,8 @@ class Stage:
         self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
         self._info: Any = None
         self._written = program.written
-        # Of the arguments a result holds refs and static leaves alone; contents may stand for refs.
-        shapes: list[Any] = [_shape(x) if jax_private.is_ref(x) else None for x in leaves]
-        for i in program.refs:
-            shapes[i] = _shape(leaves[i])
+        # Of the arguments a result holds refs and static leaves alone.
+        shapes = [_shape(x) if jax_private.is_ref(x) else None for x in leaves]
         self._shapes = program.content.all_leaves(shapes)
 
     def __getattr__(self, name: str) -> Any:
@@ -135,17 +133,17 @@ class Stages:
         self._compiled, self._fun = compiled, fun
 
     def _program(self, args: Any, kwargs: Any) -> tuple[Program, Any]:
-        """The program for a call, and what to trace it with; shapes may stand for arrays."""
+        """The program for a call, and its leaves; shapes may stand for arrays."""
         compiled = self._compiled
         call: Any = described(compiled.arranged(args, kwargs), compiled.options, CALL)
         leaves, _, program = compiled.prepare(call)
         program.prepare(leaves)
-        return program, program.arguments(leaves)
+        return program, leaves
 
     def trace(self, /, *args: Any, **kwargs: Any) -> Stage:
         """Traces the function, as `jax.jit(f).trace`."""
         program, leaves = self._program(args, kwargs)
-        traced = program.jitted.trace(*leaves)
+        traced = program.jitted.trace(*program.arguments(leaves))
         return Stage(self._compiled, self._fun, program, traced, leaves)
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Stage:
@@ -155,5 +153,5 @@ class Stages:
     def eval_shape(self, /, *args: Any, **kwargs: Any) -> Dag:
         """The result with shapes and types for arrays, as `jax.eval_shape`."""
         program, leaves = self._program(args, kwargs)
-        found = program.jitted.eval_shape(*leaves)
+        found = program.jitted.eval_shape(*program.arguments(leaves))
         return shapes_of(program.written, found, program.content.all_leaves(leaves))

@@ -83,7 +83,9 @@ def warn_at_call(text: str, category: type[Warning]) -> None:
 
 
 class LeafNames(inspect.Signature):
-    """The signature of a function of leaves one by one, by which JAX calls them by their paths.
+    """The signature of a function of leaves, by which JAX calls them by their paths.
+
+    They come one by one, or in lists.
 
     Args:
         paths: Gives the paths; JAX asks when it traces.
@@ -95,11 +97,11 @@ class LeafNames(inspect.Signature):
 
     def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
         paths = self._paths()
-        if len(paths) != len(args):
-            return super().bind(*args, **kwargs)
         bound = super().bind(*args, **kwargs)
-        bound.arguments.clear()
-        bound.arguments.update(zip(paths, args, strict=True))
+        leaves = [x for part in args for x in (part if type(part) is list else [part])]
+        if len(paths) == len(leaves):
+            bound.arguments.clear()
+            bound.arguments.update(zip(paths, leaves, strict=True))
         return bound
 
 
