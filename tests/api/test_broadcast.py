@@ -20,7 +20,6 @@ from libraries import Side, agree, kin, options, outcome, plain
 from strategies import thorough
 
 import pydag
-from pydag import _core
 
 W, V, X, Y, LR = (sp.Opaque() for _ in range(5))
 N = [X, Y]
@@ -117,27 +116,6 @@ class Held:
 
 
 pydag.register_pydag_node(Held, lambda h: (h.parts, h.aux), lambda aux, c: Held(*c, aux=aux))
-
-
-def test_prefix_errors_whole_text() -> None:
-    """The message about other keys shows both sides, what is missing and what is extra."""
-    [make] = pydag.prefix_errors({1: 1, "{": 2}, {2: 3, "{": 4})
-    assert str(make("p")) == (
-        "pytree structure error: different pytree keys at key path\n"
-        "    p tree root\n"
-        "At that key path, the prefix pytree p has a subtree of type\n"
-        "    <class 'dict'>\n"
-        "with 2 key(s)\n"
-        "    [1, '{']\n"
-        "but at the same key path the full pytree has a subtree of type\n"
-        "    <class 'dict'>\n"
-        "but with 2 key(s)\n"
-        "    [2, '{']\n"
-        "missing key(s):\n"
-        "    [1]\n"
-        "extra key(s):\n"
-        "    [2]"
-    )
 
 
 @pytest.mark.parametrize(("prefix", "full", "first", "other", "said"), CONFLICTS)
@@ -340,15 +318,6 @@ def test_unfolding_law(drawn: tuple[Any, Any]) -> None:
             continue
         expected = getattr(optree, f"tree_{name}")(*map(unfolded, trees))
         assert described(made) == described(expected)
-
-
-def test_the_core_counts_what_it_is_given() -> None:
-    """Another number of leaves, or of answers about leaves, than there are is a ValueError."""
-    spec = pydag.dag_structure([1])
-    with pytest.raises(ValueError, match=r"The prefix has 1 leaves, got 2\."):
-        _core.broadcast_tree(spec, [1, 2], spec)
-    with pytest.raises(ValueError, match="2 leaves, and 1 answers for them"):
-        _core.map_where(abs, [1, 2], (), lambda leaves, spec: [True])
 
 
 class Unopened:

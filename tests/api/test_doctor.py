@@ -151,16 +151,6 @@ def test_shards_contradict_each_other(tmp_path: Path, e: Any, is_ours: bool) -> 
     assert not (tmp_path / "out").exists()
 
 
-def test_an_alias_of_an_array_in_another_shard(tmp_path: Path, e: Any) -> None:
-    """The files of a directory have one table of aliases, whichever of them has the array."""
-    write_shards(tmp_path, {"a": e}, {"b": e + 1})
-    save_file({"a": e}, tmp_path / shard(1), {"head": "b"})
-    assert found(tmp_path) == [("tie", "head is b, by alias metadata")]
-    save_file({"a": e}, tmp_path / shard(1), {"b": "a"})
-    text = "b is noted as an alias of a, and both are stored: they differ"
-    assert found(tmp_path) == [("error", text)]
-
-
 def test_one_name_in_two_shards(tmp_path: Path, e: Any) -> None:
     """A name that two shards have is an error."""
     write_shards(tmp_path, {"a": e, "b": e + 1}, {"b": e + 1, "c": numbers(5)})
@@ -274,17 +264,6 @@ def test_offsets_and_types(tmp_path: Path, rows: Any, text: str) -> None:
     assert ("error", text) in found(path)
 
 
-def test_offsets_outside_of_the_file(tmp_path: Path, e: Any) -> None:
-    """An array that is said to be beyond the end of the file is an error."""
-    rows = {"a": ("F32", [4], [0, 16]), "b": ("F32", [4], [100, 116])}
-    path = header(tmp_path / "m.safetensors", rows, 24)
-    text = "b is said to be at bytes 100 to 116, outside of the file, which has 24"
-    assert ("error", text) in found(path)
-    path = tmp_path / "m.gguf"
-    write_gguf(path, {"a": e, "b": e}, b=64)
-    assert ("error", "a and b overlap by 2496 bytes") in found(path)
-
-
 def test_no_false_alarms(file: Any, tmp_path: Path) -> None:
     """Norms of ones, biases of zeros, small arrays and equal shapes are nothing."""
     arrays: dict[str, Any] = {}
@@ -344,14 +323,3 @@ def test_gguf(tmp_path: Path, e: Any) -> None:
     (finding,) = check(path)
     assert (finding.level, finding.names) == ("waste", ("token_embd.weight", "output.weight"))
     assert check(path).kind == "GGUF"
-
-
-def test_a_saved_file_is_well(tmp_path: Path, e: Any) -> None:
-    """What `save` writes has ties alone, as a file and as shards."""
-    tree = {"embed": e, "head": e, "more": numbers(50, 50)}
-    save(tmp_path / "m.safetensors", tree)
-    assert found(tmp_path / "m.safetensors") == [("tie", "head is embed, by alias metadata")]
-    save(tmp_path / "folder", tree, shard_size="4KB")
-    report = check(tmp_path / "folder")
-    assert [finding.text for finding in report] == ["head is embed, by alias metadata"]
-    assert report.figures.files == 2

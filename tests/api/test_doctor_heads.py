@@ -15,7 +15,6 @@ from safetensors.numpy import load_file
 from pydag.doctor.repair import write_once
 from pydag.files import check
 
-
 E, OTHER = numbers(40, 16), numbers(40, 16, seed=1)
 TIED, UNTIED = LM | {"tie_word_embeddings": True}, LM | {"tie_word_embeddings": False}
 CLASSIFIER, BOTH = "LlamaForSequenceClassification", "XForConditionalGeneration"
@@ -174,5 +173,3 @@ def test_heads_of_many_models(file: Any, architecture: str, names: Any) -> None:
     arrays["model.layers.0.mlp.weight"] = numbers(16, 16, seed=99)
     config = {"architectures": [architecture], "tie_word_embeddings": False}
     assert found(file(arrays, config)) == []
-
-

@@ -126,24 +126,6 @@ def test_write_keeps_two_what_nothing_ties(tmp_path: Path, e: Any) -> None:
             assert (model["a"][1], type(model["n"])) == (3, np.float32)
 
 
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_write_names_what_is_left_in_the_structure(tmp_path: Path, e: Any, is_folder: bool) -> None:
-    """Where the config ties two arrays of a structure, both of its leaves are the one written."""
-    tree: Any = {"lm_head": {"weight": e.copy()}, "model": {"embed_tokens": {"weight": e}}, "n": 1}
-    (source := tmp_path / "source").mkdir()
-    if is_folder:
-        pydag.files.save(source, tree, shard_size="3KB")
-    else:
-        pydag.files.save(source / "model.safetensors", tree)
-    write_config(source, tie_word_embeddings=True)
-    out = tmp_path / "out"
-    assert main(["check", str(source), "--write", str(out), "--quiet"]) == 0
-    model = pydag.files.load(out)
-    assert model["lm_head"]["weight"] is model["model"]["embed_tokens"]["weight"]
-    assert model["n"] == 1
-    assert np.array_equal(pydag.files.load(out, tree)["lm_head"]["weight"], e)
-
-
 def test_write_of_a_run(tmp_path: Path) -> None:
     """Refs, keys and an average that is equal so far come back as what they were."""
     jax = pytest.importorskip("jax")
@@ -255,20 +237,3 @@ def test_write_refuses(
     code, _, err = run(capsys, "check", path, "--write", out)
     assert (code, said in err) == (2, True)
     assert _contents_of(tmp_path) == before
-
-
-def test_a_full_disk(tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where writing fails, there is neither a file nor a directory."""
-    source, out = tmp_path / "model", tmp_path / "out"
-    write_shards(source, {EMBED: e}, {"a": e + 1})
-    write_config(source, x=1)
-    save_file({"a": e, "b": e.copy()}, tmp_path / "m.safetensors")
-    before = sorted(tmp_path.rglob("*"))
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device", "x")
-
-    monkeypatch.setattr("pydag.doctor.repair.write_raw", full)
-    assert main(["check", str(source), "--write", str(out)]) == 2
-    assert main(["check", str(tmp_path / "m.safetensors"), "--write", str(out)]) == 2
-    assert sorted(tmp_path.rglob("*")) == before

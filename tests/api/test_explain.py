@@ -172,41 +172,6 @@ def test_what_differs_in_a_node(name: str) -> None:
     assert explain([a], [b]) == f"tree[0]\n  first:  {first}\n  second: {second}"
 
 
-def test_options_of_the_walk() -> None:
-    """Specs that treat None differently, or are of two namespaces, say so."""
-    spec = pydag.dag_structure([1])
-    other = pydag.dag_structure([1], none_is_leaf=True)
-    assert pydag.explain(spec, other) == (
-        "None\n  first:  a node without children\n  second: a leaf (none_is_leaf=True)"
-    )
-
-
-def test_written_alike() -> None:
-    """Where both sides would read the same, the second says that they aren't."""
-    one, two = (strategies.with_attributes(sp.Tagged(), {"tag": type("T", (), {})}) for _ in "ab")
-    said = explain(one, two).splitlines()
-    assert said[2].endswith("(not equal to the first, though written alike)")
-
-
-def test_equal_keys_of_two_types() -> None:
-    """Paths are those of the first; where the second's are written differently, both are."""
-    assert explain({1: []}, {True: ()}).splitlines()[0] == "tree[1] (in the second tree[True])"
-
-
-def test_an_exception_of_a_comparison_passes() -> None:
-    """What a user's `==` raises comes out as it is."""
-
-    class Bad:
-        def __eq__(self, other: object) -> bool:
-            raise KeyError("mine")
-
-        __hash__ = None  # type: ignore[assignment]  # aux_data need not be hashable
-
-    one, two = (strategies.with_attributes(sp.Tagged(), {"tag": Bad()}) for _ in "ab")
-    with pytest.raises(KeyError, match="mine"):
-        explain(one, two)
-
-
 @pytest.mark.parametrize("arguments", [(1, 2), (pydag.dag_structure(1), [1])])
 def test_refuses_what_is_no_spec(arguments: Any) -> None:
     """Trees, and anything else, are a TypeError."""

@@ -5,13 +5,11 @@ import collections
 import dataclasses
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import pytest
 
 import pydag
-
-T = TypeVar("T")
 
 
 def test_every_form() -> None:
@@ -82,28 +80,6 @@ def test_slots() -> None:
     assert not hasattr(back, "unset")
     child.unset = 4
     assert pydag.dag_leaves(child) == [1, 3, 4, 2]
-
-
-def test_private_slots_of_oddly_named_classes() -> None:
-    """A private slot is a field whatever its class is called, then or now."""
-
-    class ___:  # noqa: N801  # that is the point
-        __slots__ = ("__x",)
-
-    class Renamed:
-        __slots__ = ("__x",)
-
-    class _Leading:
-        __slots__ = ("__x",)
-
-    Renamed.__name__ = "Other"
-    for cls in (___, Renamed, _Leading):
-        pydag.register_fields(cls)
-        (name,) = (n for n in vars(cls) if n.endswith("__x"))
-        node = cls()
-        setattr(node, name, 7)
-        assert pydag.dag_leaves(node) == [7]
-        assert getattr(pydag.dag_copy(node), name) == 7
 
 
 def test_slots_beside_a_dict() -> None:
@@ -268,34 +244,6 @@ def test_an_attribute_that_would_be_lost(cls: Any, name: str) -> None:
                 work()
             assert str(info.value).endswith("\n  at tree['k']")
     assert pydag.dag_structure([good]) == spec
-
-
-def test_an_alias_of_a_generic_class() -> None:
-    """What `typing` notes on an instance is no attribute of it."""
-
-    @pydag.register_fields
-    @dataclass
-    class Pair(Generic[T]):
-        a: T
-
-    pair = Pair[int](1)
-    assert vars(pair).keys() == {"a", "__orig_class__"}
-    assert pydag.dag_leaves([pair, Pair(2), pair]) == [1, 2]
-
-
-def test_dataclass_that_initializes_otherwise() -> None:
-    """`__init__`, `__post_init__` and InitVars play no part in building an instance."""
-
-    @pydag.register_fields
-    @dataclass
-    class Layer:
-        w: Any
-        scale: dataclasses.InitVar[int]
-
-        def __post_init__(self, scale: int) -> None:
-            self.w = self.w * scale
-
-    assert pydag.dag_copy(Layer(2, 3)).w == 6
 
 
 @pytest.mark.parametrize(

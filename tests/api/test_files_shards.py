@@ -183,16 +183,6 @@ def test_a_written_directory(tmp_path: Path, w: Any) -> None:
     assert "['head']: *0" in str(file_view(folder))
 
 
-def test_a_tree_without_arrays(tmp_path: Path) -> None:
-    """A directory may hold values alone, or nothing."""
-    save(tmp_path / "m", {"step": 7}, shard_size="1GB")
-    assert os.listdir(tmp_path / "m") == [INDEX]
-    assert load(tmp_path / "m") == {"step": 7}
-    save(tmp_path / "m", {"step": 7}, shard_size="1GB", structure=False)
-    assert load(tmp_path / "m") == {}
-    assert load(tmp_path / "m", {"step": 8}) == {"step": 8}
-
-
 @pytest.mark.parametrize(
     ("size", "number"),
     [

@@ -3,7 +3,6 @@
 
 import gc
 import sys
-import types
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from isomorphism import difference
 from operations import run_apart
-from registering import Pair, fresh, register
+from registering import fresh, register
 from strategies import Predicate, thorough
 
 import pydag
@@ -86,27 +85,6 @@ def test_agrees_with_contexts(dag: Any, down: str, options: Options) -> None:
 # --- functions by class ---
 
 
-def test_function_of_the_nearest_class() -> None:
-    """The class itself comes first, then those it derives from, then `object`."""
-
-    class Base(Pair):
-        pass
-
-    class Derived(Base):
-        pass
-
-    for cls in (Pair, Base, Derived):
-        register(cls)
-    by_class = {
-        Pair: lambda node, children: f"pair of {', '.join(children)}",
-        Base: lambda node, children: f"base of {', '.join(children)}",
-        object: lambda node, children: str(node),
-    }
-    assert pydag.dag_fold(by_class, Derived(Pair(1, 2), "x")) == "base of pair of 1, 2, x"
-    for mapping in (types.MappingProxyType(by_class), OrderedDict(by_class)):
-        assert pydag.dag_fold(mapping, Base()) == "base of 1, 2"
-
-
 def test_missing_function() -> None:
     """A class without a function is named, with its path and with the classes that have one."""
     by_class = {dict: size, sp.Box: size}
@@ -141,54 +119,6 @@ def test_functions_that_are_none(functions: Any, complaint: str) -> None:
             operation(functions, [1])
     with pytest.raises(TypeError, match=complaint.replace("NAME", "down")):
         pydag.dag_fold(lambda *_: 0, [1], down=functions)
-
-
-def test_hostile_mappings() -> None:
-    """A mapping whose `items` is nonsense is refused, and what it raises passes through."""
-
-    class Hostile:
-        def __init__(self, given: Any) -> None:
-            self.given = given
-
-        def __getitem__(self, key: Any) -> Any:
-            raise KeyError(key)
-
-        def keys(self) -> list[Any]:
-            return []
-
-        def items(self) -> Any:
-            return self.given() if callable(self.given) else self.given
-
-    for items, error in (
-        ([1], TypeError),
-        ([(list,)], TypeError),
-        (7, TypeError),
-        (lambda: 1 / 0, ZeroDivisionError),
-    ):
-        with pytest.raises(error):
-            pydag.dag_fold(Hostile(items), [1])  # type: ignore[arg-type]  # meant
-    assert pydag.dag_fold(Hostile([(object, size)]), [1]) == 2  # type: ignore[arg-type]  # meant
-
-
-def test_metaclass_is_not_asked() -> None:
-    """Classes are found by identity: a metaclass that says it equals another one isn't asked."""
-
-    class Meta(type):
-        def __eq__(cls, other: object) -> bool:
-            return True
-
-        def __hash__(cls) -> int:
-            return hash(list)
-
-    class Odd(metaclass=Meta):
-        pass
-
-    class Even(metaclass=Meta):
-        pass
-
-    assert pydag.dag_fold({Odd: lambda *_: 40, object: size}, [Odd(), Even()]) == 42
-    with pytest.raises(TypeError, match="no function for the class Odd"):
-        pydag.dag_fold({list: size}, [Odd()])
 
 
 # --- contexts ---

@@ -156,19 +156,6 @@ def test_first_one_stands_for_all() -> None:
     assert tree["c"] == [second, first]
 
 
-def test_common_subexpressions() -> None:
-    """A tree with each subterm written out becomes the DAG with each of them once."""
-
-    def power(n: int) -> Any:
-        return Term(power(n - 1), power(n - 1), "*") if n else Term(W, 1)
-
-    out = pydag.dag_intern(power(10))
-    spec = pydag.dag_structure(out)
-    assert (spec.num_nodes, spec.num_paths) == (11 + 2, 2**11)
-    assert out.left is out.right
-    assert (out.op, out.left.left.op) == ("*", "*")
-
-
 def test_many_parts_of_one_shape_take_linear_time() -> None:
     """Twenty thousand leaves, keys or aux_data that differ are no twenty thousand squared."""
     names = [f"x{i}" for i in range(20_000)]
@@ -220,21 +207,6 @@ def test_hostile_aux_data() -> None:
     assert unequal.value.__notes__ == ["raised while interning tree[1]"]
 
 
-def test_metaclass_is_not_asked() -> None:
-    """Classes in aux_data are themselves: a metaclass that equals others isn't asked."""
-
-    class Meta(type):
-        def __eq__(cls, other: object) -> bool:
-            raise AssertionError
-
-        def __hash__(cls) -> int:
-            raise AssertionError
-
-    one, two = Meta("One", (), {}), Meta("Two", (), {})
-    assert not merged(Term(1, op=one), Term(1, op=two))
-    assert merged(Term(1, op=one), Term(1, op=one))
-
-
 def test_comparison_that_comes_back() -> None:
     """Aux_data whose comparison interns, collects and changes the tree does no harm."""
     tree: list[Any] = []
@@ -268,14 +240,3 @@ def test_unflatten_function_that_raises() -> None:
     with pytest.raises(KeyError) as info:
         pydag.dag_intern([[W], Refuses([W])])
     assert info.value.__notes__ == ["raised while interning tree[1]"]
-
-
-def test_options() -> None:
-    """`is_leaf` keeps what it keeps; a class that is a node in a namespace is opened there."""
-    tree = [[W], [W]]
-    assert pydag.dag_intern(tree, is_leaf=lambda x: x == [W]) is tree
-    locals_ = [sp.Local(W), sp.Local(W)]
-    assert pydag.dag_intern(locals_) is locals_
-    out = pydag.dag_intern(locals_, namespace=sp.NAMESPACE)
-    assert out[0] is out[1]
-    assert pydag.dag_intern(tree, identity="nodes")[0] is tree[0]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions over the distinct leaves, on DAGs: what sharing means to each of them."""
 
-import copy
 import functools
 import gc
 import weakref
@@ -53,17 +52,6 @@ def test_an_iterator_meets_a_cycle_when_it_gets_there(cyclic: Any) -> None:
     assert str(found.value) == str(flat.value)
 
 
-def test_an_iterator_goes_on_behind_a_cycle() -> None:
-    """The slot that closes the cycle is passed over."""
-    loop: list[Any] = [1]
-    loop += [loop, 2]
-    iterator = pydag.dag_iter([loop, 3])
-    assert next(iterator) == 1
-    with pytest.raises(pydag.CycleError, match=r"tree\[0\]\[1\] is the list at tree\[0\]"):
-        next(iterator)
-    assert list(iterator) == [2, 3]
-
-
 def test_children_are_taken_when_a_node_is_opened() -> None:
     """What is done to a node before the iterator opens it is seen, what is done later isn't."""
     first, second = [1, 2], [3]
@@ -72,27 +60,6 @@ def test_children_are_taken_when_a_node_is_opened() -> None:
     first.append(9)
     second.append(4)
     assert list(iterator) == [2, 3, 4]
-
-
-def test_an_object_that_could_not_be_opened_is_passed_over() -> None:
-    """Behind a flatten function that raised, the walk goes on; the object isn't tried again."""
-
-    class Sour:
-        pass
-
-    def refuse(obj: Sour) -> Any:
-        raise KeyError("sour")
-
-    pydag.register_pydag_node(Sour, refuse, lambda _, children: Sour(), namespace="sour")
-    sour = Sour()
-    iterator = pydag.dag_iter([sour, [1, [sour], 2], sour, Sour(), 3], namespace="sour")
-    found: list[Any] = []
-    for _ in range(7):
-        try:
-            found.append(next(iterator))
-        except (KeyError, StopIteration) as error:
-            found.append(type(error))
-    assert found == [KeyError, 1, 2, KeyError, 3, StopIteration, StopIteration]
 
 
 def test_an_iterator_owns_what_it_has_met_and_no_more() -> None:
@@ -127,12 +94,6 @@ def test_an_iterator_in_a_cycle_is_collected() -> None:
     del tree, iterator
     gc.collect()
     assert ref() is None
-
-
-def test_an_iterator_cannot_be_copied() -> None:
-    """Neither copies nor pickles: half a walk has no meaning elsewhere."""
-    with pytest.raises(TypeError):
-        copy.copy(pydag.dag_iter([1]))
 
 
 @thorough
@@ -298,27 +259,6 @@ def test_all_paths_are_those_of_the_reference(dag: Any, options: Options) -> Non
     assert difference(found, ref.all_paths(spec)) == ""
     first = [paths[0] for paths in found]
     assert difference(first, pydag.dag_paths(dag, **options)) == ""
-
-
-def test_one_level_of_every_kind_is_put_together_again() -> None:
-    """What is opened is built again by the function that comes with it, fields included."""
-    trees = [
-        *([1, LAYER], (1, 2), {"b": 1, "a": LAYER}, sp.Point(1, 2), sp.Linear(LAYER, LAYER, 5)),
-        *(sp.Module(w=1, b=LAYER), sp.Box(1, LAYER), sp.Tagged(1), sp.Named(w=1, name="x")),
-        *(sp.Foreign(1), sp.Loose(2), pydag.Anchor(3, LAYER), sp.Frozen(1, LAYER)),
-    ]
-    for tree in trees:
-        found = pydag.dag_flatten_one_level(tree)
-        assert list(found[:3]) == [found.children, found.metadata, found.entries]
-        built = found.unflatten_func(found.metadata, found.children)
-        assert type(built) is found.type is type(tree)
-        again = pydag.dag_flatten_one_level(built)
-        assert all(x is y for x, y in zip(again.children, found.children, strict=True))
-        assert again.metadata == found.metadata
-        assert again.entries == found.entries
-    fields = pydag.dag_flatten_one_level(sp.Linear(1, 2, 5))
-    assert (fields.entries, fields.kind) == (("w", "b"), optree.PyTreeKind.CUSTOM)
-    assert issubclass(fields.path_entry_type, optree.PyTreeEntry)
 
 
 def test_questions_about_single_objects() -> None:

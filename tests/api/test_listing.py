@@ -66,13 +66,6 @@ def test_records_that_are_no_listing(rows: list[Any], words: str) -> None:
         _core.connections(rows)
 
 
-@pytest.mark.parametrize("row", [(), ("leaf", -1), 3, ("leaf", "x", 0), ("leaf", -1, -1)])
-def test_records_of_another_form(row: Any) -> None:
-    """What is no record is a TypeError; a negative count an OverflowError."""
-    with pytest.raises((TypeError, OverflowError)):
-        _core.connections([row])
-
-
 def ladder(levels: int) -> Any:
     """Each level holds the one below twice."""
     tree: Any = [0.5]

@@ -250,19 +250,6 @@ def test_patterns_longer_than_a_machine_word(pattern: str, is_meant: bool) -> No
     assert selected({"a" * 70: w, "b": v}, pattern) == [is_meant, False]
 
 
-def test_paths_begin_below_the_root() -> None:
-    """With a depth the paths begin at each node of that level, also at an alias."""
-    layer = Layer(w, [v])
-    _, spec = pydag.dag_flatten((layer, [layer, b]))
-    leaves = [w, v, b]
-    assert select("weight", spec, leaves, depth=1) == [True, False, False]
-    assert select("weight", spec, leaves, depth=0) == [False, False, False]
-    assert select("[0]", spec, leaves, depth=1) == [False, False, False]
-    assert select("[0]", spec, leaves, depth=2) == [False, True, False]
-    assert select(".weight", spec, leaves, depth=2) == [True, False, False]
-    assert select("*", spec, leaves, depth=9) == [False, False, False]
-
-
 class Hostile:
     """A key whose `repr` does something else first."""
 
@@ -285,48 +272,6 @@ def test_keys_that_raise() -> None:
     assert selected({Hostile(refuse): w}, "[<*Hostile object at *>]") == [True]
     with pytest.raises(KeyboardInterrupt):
         selected({Hostile(interrupt): w}, "*x")
-
-
-def test_keys_that_change_the_tree() -> None:
-    """A key's `repr` may change the tree, or select in it again: the structure is as it was."""
-    tree: dict[Any, Any] = {}
-
-    def act() -> str:
-        key = next(iter(tree), None)
-        if key is not None:
-            tree.clear()
-            assert selected({"a": [w, v]}, "*[1]") == [False, True]
-        return "key"
-
-    tree[Hostile(act)] = [w, v]
-    assert selected(tree, "[key][1]") == [False, True]
-    assert tree == {}
-
-
-class Asking(type):
-    """A class that counts how often it is asked for its subclasses."""
-
-    asked: list[type]
-
-    def __subclasscheck__(cls, other: type) -> bool:
-        cls.asked.append(other)
-        if other is Special:
-            raise LookupError("no answer")
-        return other is Layer
-
-    def __instancecheck__(cls, x: Any) -> bool:
-        return x is v
-
-
-def test_classes_that_answer_themselves() -> None:
-    """A class is asked once for each class of a node; what it raises passes unchanged."""
-    kind = Asking("kind", (), {"asked": []})
-    tree = [Layer(w, 1), Layer(2, {"a": v}), v]
-    assert selected(tree, kind) == [True, True, True, True]
-    assert selected([b, v, [Layer(w, 1)]], kind) == [False, True, True, True]
-    assert sorted(cls.__name__ for cls in kind.asked) == ["Layer", "Layer", "list", "list"]
-    with pytest.raises(LookupError, match="no answer"):
-        selected([Special(w, v)], kind)
 
 
 def test_predicates_that_change_the_tree() -> None:

@@ -18,7 +18,6 @@ np = pytest.importorskip("numpy")
 
 import pydag
 from pydag import view
-from pydag.views.leaves import brief, leaf_info
 
 
 @pydag.register_fields(meta_fields=("name", "units"))
@@ -114,21 +113,6 @@ def test_width_and_limit(model: Any) -> None:
         view(model, width=3)
 
 
-def test_deep() -> None:
-    """A chain of a hundred thousand lists has short lines and few of them."""
-    tree: Any = 1
-    for _ in range(100_000):
-        tree = [tree]
-    shown = view(tree)
-    lines = str(shown).splitlines()
-    assert len(lines) == 202
-    assert max(map(len, lines)) <= 100
-    assert lines[-2] == "... and 99801 more objects"
-    assert len(shown._repr_html_()) < 100_000
-    assert len(str(shown.table())) < 2000
-    assert "n199" in shown.dot()
-
-
 def test_table(model: Any) -> None:
     """A row for each distinct leaf, with its further paths."""
     table = view(model).table()
@@ -140,17 +124,6 @@ def test_table(model: Any) -> None:
     assert repr(table) == str(table)
     assert "and 1 more" in view(model, limit=1).table()
     assert view(model, limit=1).table().more == 1
-
-
-def test_table_in_a_notebook(model: Any) -> None:
-    """The same rows as HTML, what they say escaped; how many more there are; and the totals."""
-    text = view(model).table()._repr_html_()
-    assert text.count("<tr>") == 1 + 2
-    assert "<td>[&#x27;decoder&#x27;][0].weight</td>" in text
-    assert "more</p>" not in text
-    assert text.endswith(f"<p>{TEXT.splitlines()[-1]}</p>")
-    assert "<td><b></td>" not in view({"<b>": 1.5}).table()._repr_html_()
-    assert "<p>... and 1 more</p>" in view(model, limit=1).table()._repr_html_()
 
 
 def test_dot(model: Any) -> None:
@@ -293,22 +266,6 @@ def test_each_kind(tree: Any, text: str) -> None:
     assert str(view(tree)).splitlines()[0] == text
 
 
-def test_what_only_has_a_shape() -> None:
-    """What describes an array weighs what the array would."""
-    jax = pytest.importorskip("jax")
-    info = leaf_info(jax.ShapeDtypeStruct((2, 3), jax.numpy.bfloat16))
-    assert info == ("bf16[2,3]", "bf16", (2, 3), 6, 12)
-    assert leaf_info(jax.random.key(0)).text == "key<fry>[]"
-    assert brief(jax.numpy.float8_e4m3fn)
-
-
-def test_spec() -> None:
-    """A spec can be looked at, too."""
-    w = [1]
-    lines = str(view(pydag.dag_structure([w, w]))).splitlines()
-    assert lines[:4] == ["list", "├─ [0]: &0 list", "│  └─ [0]: *", "└─ [1]: *0"]
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # treescope looks at all of NumPy
 def test_treescope_and_rich(model: Any) -> None:
     """treescope and rich show a view by themselves."""
@@ -347,18 +304,6 @@ def test_side_by_side() -> None:
     same = pydag.explain(tied, tied)
     assert same == ""
     assert "!" not in str(same.side_by_side())
-
-
-def test_side_by_side_is_linear() -> None:
-    """Sixty levels of [t, t] beside sixty others, and very long structures."""
-    one: Any = [1]
-    two: Any = [1, 2]
-    for _ in range(60):
-        one, two = [one, one], [two, two]
-    text = str(pydag.explain(pydag.dag_structure(one), pydag.dag_structure(two)).side_by_side())
-    assert text.count("!") == 2
-    long = pydag.explain(pydag.dag_structure([1] * 1000), pydag.dag_structure([2] * 999))
-    assert str(long.side_by_side(limit=10)).splitlines()[-1] == "... and 991 more lines"
 
 
 def run(*arguments: str) -> Any:

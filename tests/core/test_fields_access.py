@@ -266,25 +266,6 @@ def test_default_that_the_class_keeps() -> None:
         assert vars(copy) == {"w": [0.5], "count": 3}
 
 
-def test_meta_slot_whose_name_is_in_the_dict_too() -> None:
-    """The slot hides the other attribute, which doesn't stand in for a field that is missing."""
-
-    class Half:
-        __slots__ = ("__dict__", "slot")
-        slot: Any
-
-    pydag.register_fields(Half, meta_fields=("slot", "other"))
-    node = Half()
-    node.slot = 1
-    for hiding in ("slot", "".join(["s", "lot"])):  # the name itself, and a string equal to it
-        node.__dict__ = {hiding: 2}
-        for _ in range(3):
-            with pytest.raises(AttributeError, match="other"):
-                pydag.dag_flatten(node)
-        node.__dict__["other"] = 3
-        assert repr(pydag.dag_structure([node])) == "PyDagSpec([Half(slot=1, other=3)])"
-
-
 def test_slot_of_two_names() -> None:
     """A value that is written over, since two fields are one slot, is let go of."""
 
@@ -422,18 +403,6 @@ def test_names_that_are_texts_of_their_own() -> None:
             assert vars(copy) == {"w": [0.5], "m": 1.5}
 
 
-def test_name_that_is_no_string() -> None:
-    """A number among an instance's attributes is no attribute: it can't be written."""
-
-    @pydag.register_fields
-    class Odd: ...
-
-    odd = Odd()
-    vars(odd)[1] = 0.5  # type: ignore[index]  # it is the error that is tested
-    with pytest.raises(TypeError, match="must be a string, got 1"):
-        pydag.dag_copy(odd)
-
-
 def test_attributes_of_a_class_with_hostile_names() -> None:
     """A class whose own attributes are found by their `__eq__` is opened and built all the same."""
     calls: list[object] = []
@@ -458,13 +427,3 @@ def test_attributes_of_a_class_with_hostile_names() -> None:
     calls.clear()
     pydag.dag_copy(node)
     assert calls == []
-
-
-def test_names_given_twice() -> None:
-    """A Node of one attribute twice can't be built: nothing is dropped without a word."""
-
-    @pydag.register_fields
-    class Layer: ...
-
-    with pytest.raises(ValueError, match="doesn't fit the fields"):
-        pydag.reref(pydag.Node(Layer, (("w", "w"), ()), ([0.5], [1.5])))

@@ -225,38 +225,6 @@ def test_a_tree_that_another_thread_changes(change: Callable[[Any, int], None]) 
     assert len(pydag.dag_leaves(tree)) == NUM_LEAVES
 
 
-def test_what_a_thread_registers_counts_for_it_at_once() -> None:
-    """Threads register, use and unregister classes of their own and one in common."""
-
-    class Common:
-        def __init__(self, x: Any) -> None:
-            self.x = x
-
-    def work(i: int) -> int:
-        num_registered = 0
-        for round_ in range(60):
-            cls: Any = type(f"Own{i}", (), {})
-            node = cls()
-            node.x = [Leaf(), Leaf()]
-            where: dict[str, Any] = {"namespace": f"space{i}"} if round_ % 2 else {}
-            assert len(pydag.dag_leaves(node)) == 1
-            pydag.register_fields(cls, **where)
-            assert len(pydag.dag_leaves(node, namespace=f"space{i}")) == 2
-            pydag.unregister_pydag_node(cls, **where)
-            assert pydag.dag_leaves([node], namespace=f"space{i}") == [node]
-            try:
-                pydag.register_fields(Common)
-            except ValueError:  # another thread has it registered
-                pass
-            else:
-                num_registered += 1
-                pydag.unregister_pydag_node(Common)
-            assert len(pydag.dag_leaves([Common([1, 2])])) in (1, 2)
-        return num_registered
-
-    assert sum(checked(outcomes(work))) > 0
-
-
 def test_fields_are_resolved_once() -> None:
     """Threads that meet a class for the first time find the same fields of it."""
     for _ in range(30):
@@ -289,31 +257,6 @@ def test_a_shared_iterator_gives_each_leaf_once() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert sorted(leaf.name for found in results for leaf in found) == list(range(3000))
-
-
-def test_an_error_ends_one_walk() -> None:
-    """Of eight walks along one tree one raises; the others give what they would have given."""
-    tree = sample()
-    expected = pydag.dag_leaves(tree)
-    raised: list[tuple[int, int]] = []
-
-    def work(i: int) -> Any:
-        for number in range(50):
-
-            def function(leaf: Any, i: int = i, number: int = number) -> Any:
-                if i == 3 and leaf is expected[number % NUM_LEAVES]:
-                    raise LookupError(number)
-                return leaf
-
-            try:
-                assert pydag.dag_leaves(pydag.dag_map(function, tree)) == expected
-            except LookupError:
-                raised.append((i, number))
-            else:
-                assert i != 3
-
-    checked(outcomes(work))
-    assert raised == [(3, number) for number in range(50)]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -76,13 +76,6 @@ register(
 )
 
 
-class NeverUnequal:
-    """As aux_data it fits any other."""
-
-    def __ne__(self, other: object) -> bool:
-        return False
-
-
 One = namedtuple("One", "x")
 UNSORTED = {"b": 1, "a": 2}
 PAIRS: dict[str, tuple[Any, Any]] = {
@@ -111,42 +104,6 @@ def test_mismatches_are_told_as_by_optree(name: str) -> None:
     with pytest.raises(ValueError) as ours:  # noqa: PT011  # compared below
         pydag.dag_structure(tree).flatten_up_to(rest)
     assert str(ours.value) == f"{theirs.value}\n  at tree"
-
-
-def test_mismatches_of_classes_with_functions() -> None:
-    """The aux_data is compared first, and by `!=`; then the number of children; never entries."""
-    spec = pydag.dag_structure(Counted(1))
-    with pytest.raises(
-        ValueError, match=r"^Mismatch custom node data; expected: 0, got: 5; value: "
-    ):
-        spec.flatten_up_to(Counted(1, 2, data=5))
-    with pytest.raises(
-        ValueError, match=r"^Custom type arity mismatch; expected: 1, got: 2; value: "
-    ):
-        spec.flatten_up_to(Counted(1, 2))
-    assert spec.flatten_up_to(Counted(3, entries=("too", "many"))) == [3]
-    for a, b in ((NeverUnequal(), 0), (0, NeverUnequal())):
-        assert pydag.dag_structure(Counted(1, data=a)).flatten_up_to(Counted(2, data=b)) == [2]
-
-
-def answering(value: Any) -> Any:
-    """A predicate that has one answer."""
-    return lambda _: value
-
-
-def test_answers_that_are_no_yes_or_no() -> None:
-    """An answer of `is_leaf`, and `none_is_leaf`, must have a truth of its own, as optree says."""
-    odd: Any
-    for odd in ([], [1], "", "x", object(), {}):
-        with pytest.raises(RuntimeError, match=r"^Unable to cast Python instance of type <class '"):
-            pydag.dag_leaves([1], is_leaf=answering(odd))
-        with pytest.raises(TypeError, match=r"^none_is_leaf must be a bool, got "):
-            pydag.dag_leaves([1], none_is_leaf=odd)
-    for odd in (0, 0.0, None, False):
-        assert pydag.dag_leaves([1, None], is_leaf=answering(odd), none_is_leaf=odd) == [1]
-    for odd in (1, 2.5, True):
-        assert pydag.dag_leaves([1], is_leaf=answering(odd)) == [[1]]
-        assert pydag.dag_leaves([1, None], none_is_leaf=odd) == [1, None]
 
 
 def test_number_of_leaves() -> None:
@@ -336,21 +293,6 @@ def test_which_tree_does_not_fit(function: Any) -> None:
         function(lambda *leaves: leaves, good, bad)
     assert "rests" not in str(info.value)
     assert not hasattr(info.value, "__notes__")
-
-
-def test_which_meta_field_differs() -> None:
-    """Of several it is named, with both values."""
-
-    @pydag.register_fields(meta_fields=("size", "name", "eps"))
-    class Layer:
-        def __init__(self, size: int, name: str, eps: float) -> None:
-            self.size, self.name, self.eps = size, name, eps
-
-    with pytest.raises(ValueError, match=r"^Mismatch of meta fields; expected: ") as info:
-        pydag.dag_map(max, [Layer(3, "a", 1e-5)], [Layer(3, "b", 1e-6)])
-    assert "different field(s): {name: 'a' and 'b'; eps: 1e-05 and 1e-06}; value: " in str(
-        info.value
-    )
 
 
 def test_no_message_has_an_address() -> None:

@@ -2,7 +2,6 @@
 """Which registration of a class counts where."""
 
 import contextlib
-from collections import defaultdict
 from typing import Any, NamedTuple
 
 import optree
@@ -117,30 +116,6 @@ def test_namespace_of_ordered_dicts(ordered: Any, namespace: str, expected: str)
                     walked = pydag.dag_structure(tree, lambda _: False, namespace=namespace)
                     assert (walked.namespace, walked.paths()) == (expected, plain.paths())
                     assert walked == spec
-
-
-@pytest.mark.parametrize("make", [dict, lambda x: defaultdict(int, x)])
-@pytest.mark.parametrize("ordered", ["here", EVERY])
-def test_keys_that_keep_their_order_are_not_compared(ordered: Any, make: Any) -> None:
-    """Where dicts keep their insertion order, no key is asked whether it is less than another."""
-
-    class Key:
-        def __lt__(self, other: object) -> bool:
-            raise ZeroDivisionError
-
-    tree = [make({Key(): [1.5], Key(): [0.5], "a": [2.5]})]
-    with pytest.raises(ZeroDivisionError):
-        pydag.dag_leaves(tree, namespace="here")
-    with _ordered(ordered):
-        for is_leaf in (None, lambda _: False):
-            leaves, spec = pydag.dag_flatten(tree, is_leaf, namespace="here")
-            assert leaves == [1.5, 0.5, 2.5]
-        assert pydag.dag_map(lambda x, y: x + y, tree, tree, namespace="here") == [
-            dict(zip(tree[0], [[3.0], [1.0], [5.0]], strict=True))
-        ]
-        assert spec.flatten_up_to(tree) == [1.5, 0.5, 2.5]
-        assert pydag.reref(pydag.deref(tree, namespace="here"), namespace="here") == tree
-        pydag.dag_update(tree, tree, namespace="here")
 
 
 class Point(NamedTuple):

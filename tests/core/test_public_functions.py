@@ -177,18 +177,3 @@ def test_code_of_the_user_sees_the_collector_as_it_was(was_enabled: bool) -> Non
         assert len(seen) > 6
     finally:
         (gc.enable if before else gc.disable)()
-
-
-def test_paths_are_kept_with_the_structure() -> None:
-    """The paths of a structure that was met before are the same tuples; the list is a new one."""
-    tree = {"b": [1, 2], "a": {"w": 3}}
-    pydag.clear_caches()
-    found = [pydag.dag_flatten_with_path(tree)[0] for _ in range(4)]
-    assert found == [[("a", "w"), ("b", 0), ("b", 1)]] * 4
-    assert found[2] is not found[3]
-    assert all(x is y for x, y in zip(found[2], found[3], strict=True))
-    found[3].clear()
-    assert pydag.dag_flatten_with_path(tree)[0] == found[2]
-    seen: list[Any] = []
-    pydag.dag_map_with_path(lambda path, leaf: seen.append(path), tree)
-    assert all(x is y for x, y in zip(found[2], seen, strict=True))

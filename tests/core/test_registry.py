@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registering classes: by functions, by methods, in namespaces, with optree, late and again."""
 
-import time
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
@@ -41,15 +40,6 @@ def test_registered_twice() -> None:
     register(cls, namespace="some")
     with pytest.raises(ValueError, match="already registered in namespace 'some'"):
         pydag.register_fields(cls, namespace="some")
-
-
-def test_not_registered() -> None:
-    """What isn't registered can't be unregistered; a registration of optree's is not pydag's."""
-    cls = fresh()
-    optree.register_pytree_node(cls, flatten, lambda _, items: cls(*items), namespace="theirs")
-    for options in ({}, {"namespace": "theirs"}):
-        with pytest.raises(ValueError, match="not registered"):
-            pydag.unregister_pydag_node(cls, **options)
 
 
 @pytest.mark.parametrize("bad", [7, "Pair", None, Pair()])
@@ -173,23 +163,6 @@ def test_a_refused_warning_registers_nothing() -> None:
         assert repr(pydag.dag_structure(cls(1, 2), namespace="w")) == "PyDagSpec(cls(x=*, y=*))"
 
 
-def test_the_older_names_of_methods_stand_for_the_newer() -> None:
-    """A class that is registered by `tree_flatten` gets a `__tree_flatten__`, as in optree."""
-
-    @pydag.register_pydag_node_class
-    class Old:
-        def tree_flatten(self) -> Any:
-            return (1, 2), "aux"
-
-        @classmethod
-        def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
-            return aux_data, tuple(children)
-
-    old: Any = Old
-    assert old().__tree_flatten__() == ((1, 2), "aux")
-    assert old.__tree_unflatten__("x", [3]) == ("x", (3,))
-
-
 def test_class_without_identity() -> None:
     """`preserve_relative_identities=False` makes each occurrence a node, in each form."""
     custom, fields, decorated = fresh(), fresh(), type("Own", (Pair,), METHODS)
@@ -269,21 +242,6 @@ def test_an_entry_type_that_a_class_brings() -> None:
         (optree.MappingEntry, dict),
         (ToHost, cls),
     ]
-
-
-def test_struct_sequences() -> None:
-    """Struct sequences keep their visible fields, under the names that belong to them."""
-    import os
-
-    now = time.gmtime(0)
-    assert pydag.dag_leaves(now) == list(now)
-    assert type(pydag.dag_copy(now)) is time.struct_time
-    stat = os.stat(os.curdir)
-    text = repr(pydag.dag_structure(stat))
-    assert text.startswith("PyDagSpec(os.stat_result(st_mode=*, st_ino=*")
-    assert list(pydag.dag_copy(stat)) == list(stat)
-    accessors = pydag.dag_accessors(stat)
-    assert [a(stat) for a in accessors] == list(stat)
 
 
 @pytest.mark.parametrize(

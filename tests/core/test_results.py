@@ -122,20 +122,6 @@ def test_struct_sequence_with_unnamed_items() -> None:
     assert info.value.__notes__ == ["raised while mapping tree[0][8]"]
 
 
-def test_derefed_tree_in_optree() -> None:
-    """optree's accessors of a derefed tree lead to its leaves, and say how, as code."""
-    w = [1.0]
-    tree = {"a": w, "b": [w, deque([2, (3,)])], "c": Anchor(5, 4)}
-    derefed = pydag.deref(tree)
-    accessors, leaves, _ = optree.tree_flatten_with_accessor(derefed)
-    assert [accessor(derefed) for accessor in accessors] == leaves == [1.0, 2, 3, 4]
-    codes = [accessor.codify("derefed") for accessor in accessors]
-    assert codes[0] == "derefed['a'].value[0]"
-    assert codes[3] == "derefed['c'].value"
-    assert [eval(code, {"derefed": derefed}) for code in codes] == leaves
-    assert optree.tree_paths(derefed)[0] == ("a", "value", 0)
-
-
 def test_shared_objects_tell_their_class() -> None:
     """Each shared object is listed with its class, a leaf too; a spec alone knows nodes only."""
     leaf, node = bytearray(), [1]
@@ -189,19 +175,6 @@ def test_derefed_trees_that_make_no_sense(tree: Any, error: Any) -> None:
     notes = "".join(getattr(info.value, "__notes__", ()))
     assert "tree['here']" in str(info.value) + notes
     assert len(str(info.value)) < 2000
-
-
-def test_huge_indices() -> None:
-    """Indices may take 63 bits; new ones go above, or are refused."""
-    w = [0.5]
-    top = 2**63 - 1
-    out = pydag.reref([Anchor(top, w), Alias(top)])
-    assert out[0] is out[1]
-    try:
-        out = pydag.deref([Anchor(top, w), Alias(top), (v := [1]), v])
-    except (ValueError, OverflowError):
-        return
-    assert {x.index for x in out} == {top, top + 1}
 
 
 def test_marks_stay_registered() -> None:

@@ -4,7 +4,6 @@
 import dataclasses
 import enum
 import os
-import pickle
 import subprocess
 import sys
 from collections import OrderedDict, defaultdict, namedtuple
@@ -137,15 +136,6 @@ def test_equality_is_the_same_before_and_after_hashing() -> None:
     assert a == b
     hash(a), hash(b)
     assert a == b
-
-
-def test_unpickled_specs_have_the_same_hash() -> None:
-    """What is read back hashes as what was written."""
-    for tree in ({text: [text] for text in TEXTS}, {1: 0, "b": 1, "a": 2}, [Layer(w=0)]):
-        spec = pydag.dag_structure(tree)
-        data = pickle.dumps(spec)
-        pydag.clear_caches()
-        assert hash(pickle.loads(data)) == hash(spec)
 
 
 def _record(name: str) -> Any:

@@ -236,28 +236,3 @@ def test_a_key_that_holds_itself() -> None:
     del holder
     gc.collect()
     assert gone() is None
-
-
-def test_what_a_tree_is_called() -> None:
-    """Errors of a walk name the root as they are told to: one, or one for each child."""
-    cycle: list[Any] = [1.0]
-    cycle.append({"x": cycle})
-    with pytest.raises(pydag.CycleError, match=r": result\[1\]\['x'\] is the list at result\n"):
-        _core.flatten_at(cycle, "result")
-    with pytest.raises(pydag.CycleError, match=r": kwargs\[1\]\['x'\] is the list at kwargs\n"):
-        _core.flatten_at(((), cycle), ("args", "kwargs"))
-    assert _core.flatten_at([1, 2], "result") == pydag.dag_flatten([1, 2])
-    for root in (None, 5, ["args"]):
-        with pytest.raises(TypeError, match="root must be"):
-            _core.flatten_at([1], root)  # type: ignore[arg-type]  # that is tested
-
-    class Fails:
-        pass
-
-    def fail(_: Any) -> Any:
-        raise KeyError("mine")
-
-    pydag.register_pydag_node(Fails, fail, lambda *_: Fails())
-    with pytest.raises(KeyError, match="mine") as caught:
-        _core.flatten_at(({"a": Fails()}, {}), ("args", "kwargs"))
-    assert caught.value.__notes__ == ["raised while flattening args['a']"]

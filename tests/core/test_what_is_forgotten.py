@@ -4,6 +4,7 @@
 import gc
 import sys
 import sysconfig
+import weakref
 from collections import namedtuple
 from collections.abc import Callable
 from random import Random
@@ -234,3 +235,32 @@ def test_class_that_a_node_unregisters() -> None:
         assert pydag.dag_leaves(tree) == [instance.w]
     armed = True
     assert pydag.dag_leaves(tree) == [instance]
+
+
+@pytest.mark.parametrize("times", [1, 2, 4])
+def test_aux_data_that_changes(times: int) -> None:
+    """Of a remembered structure a node that is asked gives its own aux_data, whatever it was."""
+    node = Asked((object(), [object()]), "first")
+    tree = {"a": [object()], "node": node, "z": (object(), object())}
+    for aux in ["first", None, ("second",), [3], [3], None]:
+        node.aux = aux
+        expected = afresh(tree)
+        assert [described(tree) for _ in range(times)] == [expected] * times
+        assert pydag.dag_unflatten(*pydag.dag_flatten(tree)[::-1])["node"].aux == aux
+
+
+def test_answers_are_not_kept() -> None:
+    """Nothing that a node said outlives the spec, even if the structure is kept."""
+
+    class Value:
+        pass
+
+    value, key = Value(), Value()
+    references = [weakref.ref(value), weakref.ref(key)]
+    tree: Any = [Asked((1, 2), value), {key: 3, "b": 4}, [5]]
+    for _ in range(4):
+        pydag.dag_leaves(tree)
+        pydag.dag_flatten(tree)
+    del tree, value, key
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]

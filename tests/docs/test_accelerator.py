@@ -14,7 +14,7 @@ pytest.importorskip("optax")
 import accelerator
 import accelerator_ways as ways
 import jax
-from accelerator_report import FILE, agreement, rows_of, section
+from accelerator_report import agreement
 
 pytestmark = pytest.mark.once
 WIDTH, ITEM = 64, 4
@@ -51,16 +51,6 @@ def test_ways_train_the_same_model(figures: dict[str, dict[str, Any]]) -> None:
     assert agreement(tied) is True
 
 
-def test_other_bits_are_noticed() -> None:
-    """Another loss, another parameter, or a way without figures."""
-    one = {"way": "pydag", "losses": ["0x1p0"], "checksum": 1}
-    other = {**one, "way": "JAX, tied by hand"}
-    assert agreement([one, other]) is True
-    assert agreement([one, {**other, "losses": ["0x1.8p0"]}]) is False
-    assert agreement([one, {**other, "checksum": 2}]) is False
-    assert agreement([one, {"way": other["way"], "note": ways.OUT_OF_MEMORY}]) is None
-
-
 @pytest.mark.parametrize("way", ways.WAYS)
 def test_a_step_takes_the_memory_of_the_last_one(way: str) -> None:
     """Every way donates: after a step the arrays of before it are deleted, all of them."""
@@ -71,22 +61,6 @@ def test_a_step_takes_the_memory_of_the_last_one(way: str) -> None:
     run.step(ways.batch(WIDTH))
     assert all(x.is_deleted() for x in before)
     assert not any(x.is_deleted() for x in run.parameters())
-
-
-def test_the_width_is_chosen_by_the_memory() -> None:
-    """The parameters and moments of the tied model take as much as they may, to a head's width."""
-    for memory in (20e9, 70e9):
-        width = ways.width_for(memory, ITEM)
-        taken = [
-            ways.STATE * ITEM * sum(size(shape) for shape in ways.shapes(w).values())
-            for w in (width, width + ways.HEAD)
-        ]
-        assert 0.95 * memory < taken[0] < 1.001 * memory < taken[1]
-    assert ways.width_for(0, ITEM) == WIDTH
-
-
-def size(shape: tuple[int, ...]) -> int:
-    return shape[0] * (shape[1] if len(shape) > 1 else 1)
 
 
 def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,38 +77,3 @@ def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
     accelerator.main([*options, "--width", str(1 << 20)])  # 281 TB for the table
     assert "| pydag |  | out of memory |" in capsys.readouterr().out
-
-
-def test_a_process_that_fails_is_a_row(capfd: pytest.CaptureFixture[str]) -> None:
-    """A way that ends with another error, or not in time, has a note in its row and no figures."""
-    found = accelerator.one("pydag", 60, dtype="no such type", steps=3, width=64)
-    assert found["figures"]["note"] == "ended with code 1"
-    assert "TypeError: data type 'no such type'" in capfd.readouterr().err
-    late = accelerator.one("pydag", 0.01, dtype="float32", steps=3, width=64)
-    assert late["figures"]["note"] == "took more than 0.01 s"
-    size = {"width": None, "ways": [late["figures"]]}
-    assert "| pydag |  | took more than" in rows_of({"about": {}}, size)
-
-
-def test_the_section_of_the_page(tmp_path: Path) -> None:
-    """It has a table for each size; without a file there is none. The committed file is a GPU's."""
-    assert section([], tmp_path / "missing.json") == ""
-    about = {"device": "A Device", "limit_bytes": 77e9, "date": "2026-01-02", "steps": 20}
-    about |= {"versions": {"jax": "1"}, "dtype": "float32"}
-    way = {"way": "pydag", "parameters": 2000, "parameter_bytes": 8e9, "peak_bytes": 6e10}
-    way |= {"step_s": 0.1, "host_s": 1e-3, "first_call_s": 3.0, "loss": 1.5}
-    out = {"way": "JAX, not tied", "note": ways.OUT_OF_MEMORY}
-    sizes = [{"width": 64, "ways": [out, way], "same_bits": True}]
-    file = tmp_path / "accelerator.json"
-    file.write_text(json.dumps({"about": about, "sizes": sizes}), "utf-8")
-    text = section([], file)
-    words = " ".join(text.split())
-    assert "an A Device with 77 GB to use (jax 1; 2026-01-02)" in words
-    assert "| pydag | 2,000 | 60 GB | 100 ms | 1 ms | 1.500000 |" in text
-    assert "| JAX, not tied |  | out of memory |  |  |  |" in text
-    assert "to the last bit" in words
-    sizes[0]["same_bits"] = False
-    file.write_text(json.dumps({"about": about, "sizes": sizes}), "utf-8")
-    assert "to the last bit" not in " ".join(section([], file).split())
-    if FILE.exists():
-        assert json.loads(FILE.read_text("utf-8"))["about"]["platform"] != "cpu"

@@ -88,13 +88,6 @@ def test_all_examples_are_run() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(OPTIONS)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_it_refuses_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No steps, or no places, is an error of usage."""
-    with pytest.raises(SystemExit):
-        run(name, monkeypatch, OPTIONS[name][0], "0")
-
-
 def test_einsums_are_contracted_as_opt_einsum_does() -> None:
     """Of one product, the optimizer makes the contractions that opt_einsum's own path has."""
     oe = pytest.importorskip("opt_einsum")

@@ -38,13 +38,6 @@ def places(pattern: str, files: list[Path]) -> list[str]:
     ]
 
 
-def test_files_have_names_of_their_own() -> None:
-    """No two files of the core share the name under which the rules of this module report them."""
-    assert len({name_of(file) for file in CORE}) == len(CORE)
-    folders = [ROOT / folder / "open.h" for folder in ("nodes", "walks")]
-    assert len({name_of(file) for file in folders}) == 2
-
-
 def read_where_moved(text: str) -> list[str]:
     """Names that one argument of a call moves from, and another one reads.
 
@@ -104,16 +97,6 @@ def test_core_files_are_short(tmp_path: Path) -> None:
 COUNTED = r"\bPy_X?(INC|DEC)REF\b|\bPY_VERSION_HEX\b"  # what capi.h alone has
 
 
-@pytest.mark.parametrize(
-    "line", ["    Py_INCREF(object);", "Py_XDECREF(x);", "#if PY_VERSION_HEX >= 0x030D0000"]
-)
-def test_counted_references_are_found(line: str, tmp_path: Path) -> None:
-    """The rule of the next test sees what it forbids, and nothing else."""
-    source = tmp_path / "source.cpp"
-    source.write_text(f"incref(object);\nPy_VISIT(object);\n{line}\n", "utf-8")
-    assert places(COUNTED, [source]) == ["source.cpp:3"]
-
-
 def test_only_capi_counts_references() -> None:
     """References are counted by hand, and Python's version is asked for, in capi.h alone."""
     others = [file for file in CORE if file != ROOT / "pydag/core/base/capi.h"]
@@ -122,26 +105,6 @@ def test_only_capi_counts_references() -> None:
 
 KIND = r"\bcase Kind::|[=!]= *Kind::|Kind::\w+ *[=!]="  # kinds told apart
 INDEXED = r"\brefs_?(\(\))?\["  # a reference by its index
-
-
-@pytest.mark.parametrize(
-    ("pattern", "line"),
-    [
-        (KIND, "        case Kind::kDict:"),
-        (KIND, "    if (node.kind == Kind::kLeaf) return;"),
-        (KIND, "    if (kind!=Kind::kLeaf) return;"),
-        (KIND, "    return Kind::kFields == node.kind;"),
-        (INDEXED, "    const Keys &keys = KeysBox::of(refs[0]);"),
-        (INDEXED, "    return structure_.refs[at.ref + i];"),
-        (INDEXED, "    visit(refs_[i]);"),
-        (INDEXED, "    visit(at.refs()[i]);"),
-    ],
-)
-def test_kinds_and_indices_are_found(pattern: str, line: str, tmp_path: Path) -> None:
-    """The rules of the next two tests see what they forbid, and nothing else."""
-    source = tmp_path / "source.cpp"
-    source.write_text(f"builder.add(Kind::kTuple, 2);\nauto x = refs.data();\n{line}\n", "utf-8")
-    assert places(pattern, [source]) == ["source.cpp:3"]
 
 
 def test_kinds_are_told_apart_in_nodes() -> None:
@@ -167,22 +130,6 @@ def downward_includes(source: str, folder: str) -> list[str]:
     above = FOLDERS[: FOLDERS.index(folder) + 1]
     included = re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*)"', source, re.MULTILINE)
     return [path for path in included if path.partition("/")[0] not in above or "/" not in path]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '#include "spec/spec.h"',
-        '  #  include "bind/bind.h"',
-        '#include "../spec/spec.h"',
-        '#include "spec.h"',
-        '#include "structure"',
-    ],
-)
-def test_downward_includes_are_found(line: str) -> None:
-    """The rule of the next test sees what it forbids, and nothing else."""
-    allowed = '#include "structure/text.h"\n#include "base/error.h"\n#include <string>\n'
-    assert downward_includes(f"{allowed}{line}\n", "structure") == [line.split('"')[1]]
 
 
 def test_core_files_include_upward() -> None:
@@ -211,22 +158,6 @@ def lazy_statics(source: str) -> list[str]:
     return [name for name, start in starts.items() if re.search(r"[\w>]\s*\(", start)]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        'static PyObject *const name = intern_forever("x");',
-        "static const bool may = visits_in_order();",
-        "static nb::object const types[2] = {\n    nullptr,\n    import(1)};",
-        "static Globals globals{make()};",
-        "thread_local Cache cache = made(1, 2);",
-        "static int x = 0, y = f();",
-    ],
-)
-def test_lazy_statics_are_found(source: str) -> None:
-    """The rule of the next test sees what it forbids."""
-    assert lazy_statics(f"void f() {{\n    {source}\n}}\n") != []
-
-
 def test_nothing_is_made_at_first_use() -> None:
     """What the core needs is made with the module, not by a call when a function first runs.
 
@@ -249,32 +180,6 @@ PRIVATE = {
     "chex": r"\bchex(\.\w+)*\._",
     "optax": r"\boptax(\.\w+)*\._",
 }
-PUBLIC = """optree.__version__ optree.pytree.reexport jax.tree_util jax.extended
-variable.set_raw_value(x) nnx.Pytree equinox.Module chex.dataclass optax.adam
-"""
-
-
-@pytest.mark.parametrize(
-    ("library", "line"),
-    [
-        ("optree", "optree._C.version"),
-        ("optree", 'getattr(optree.registry, "__GLOBAL_NAMESPACE", None)'),
-        ("jax", "from jax._src import core"),
-        ("jax", "jax.extend.core"),
-        ("jax", '"_private_parameters"'),
-        ("flax", '"_pytree__nodes"'),
-        ("flax", "variable._raw_value"),
-        ("equinox", "from equinox._module import Module"),
-        ("equinox", 'name == "_inferences"'),
-        ("chex", "chex._src.dataclass"),
-        ("optax", "import optax._src.base"),
-    ],
-)
-def test_private_names_of_others_are_found(library: str, line: str, tmp_path: Path) -> None:
-    """The rule of the next test sees what it forbids, and nothing else."""
-    source = tmp_path / "source.py"
-    source.write_text(f"{PUBLIC}{line}\n", "utf-8")
-    assert places(PRIVATE[library], [source]) == ["source.py:3"]
 
 
 def test_private_names_of_others_are_in_one_place() -> None:
@@ -302,27 +207,6 @@ def test_stub_is_the_generated_one(tmp_path: Path) -> None:
     options = ["-q", "-P", "-m", "pydag._core", "-p", str(patterns), "-o", str(stub)]
     subprocess.run([sys.executable, "-m", "nanobind.stubgen", *options], cwd=tmp_path, check=True)
     assert stub.read_text("utf-8") == (ROOT / "pydag/_core.pyi").read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "a change that is lost is told",  # codespell:ignore
-        "a function that returns it untied says so",  # codespell:ignore
-        "strings and the like of it",  # codespell:ignore
-        "The newest one is mended.",  # codespell:ignore
-        "What a block prints stands below it.",  # codespell:ignore
-        "a selction of leaves",  # codespell:ignore
-    ],
-)
-def test_awkward_phrases_are_found(line: str, tmp_path: Path) -> None:
-    """codespell, which `make lint` runs, finds phrases that stop a reader, and nothing else."""
-    pytest.importorskip("codespell_lib")
-    page = tmp_path / "page.md"
-    page.write_text(f"They are told apart by type.\n{line}\nIt doesn't say so.\n", "utf-8")
-    command = [sys.executable, "-m", "codespell_lib", "--toml", "pyproject.toml", str(page)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert [found.split(":")[1] for found in done.stdout.splitlines()] == ["2"]
 
 
 WAIVER = re.compile(

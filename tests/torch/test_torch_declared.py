@@ -32,17 +32,6 @@ def test_a_shared_module() -> None:
     assert keys["layers.2.1.running_mean"] == "layers.0.1.running_mean"
 
 
-def test_buffers_that_are_not_saved() -> None:
-    """They are in no file, and don't count."""
-    model = Language()
-    table = torch.ones(3)
-    for part in (model.embed, model.head):
-        part.register_buffer("table", table, persistent=False)
-    assert tied_weights_keys(model) == {"head.weight": "embed.weight"}
-    model._tied_weights_keys = {"head.weight": "embed.weight"}
-    assert check_tied_weights_keys(model) == ""
-
-
 @pytest.mark.parametrize("make", [Language, Translator, Repeated])
 def test_what_is_made_is_right(make: Any) -> None:
     """A model with the keys that `tied_weights_keys` gives differs nowhere."""
@@ -65,14 +54,6 @@ def test_modules_and_patterns() -> None:
     )
     model._tied_weights_keys = {"layers.1": "layers.0", "layers.2": "out"}
     assert "layers.2 is out, and these are 7 and 2 tensors" in check_tied_weights_keys(model)
-
-
-def test_a_name_means_itself() -> None:
-    """One that is the beginning of another name doesn't mean that, too."""
-    model = Language()
-    model.head.register_buffer("weight_scale", torch.ones(3))
-    model._tied_weights_keys = {"head.weight": "embed.weight"}
-    assert check_tied_weights_keys(model) == ""
 
 
 def test_a_key_without_a_tie() -> None:
@@ -117,15 +98,6 @@ def test_a_config_that_says_untied() -> None:
         assert check_tied_weights_keys(model) == said
         model.config.tie_word_embeddings = True
         assert bool(check_tied_weights_keys(model)) is not tied
-
-
-def test_the_keys_of_a_model_within_a_model() -> None:
-    """They count, under its name."""
-    model = nn.ModuleDict({"text": Language(), "image": nn.Linear(2, 2)})
-    said = "text.head.weight is text.embed.weight, and _tied_weights_keys doesn't say so"
-    assert check_tied_weights_keys(model) == said
-    model["text"]._tied_weights_keys = {"head.weight": "embed.weight"}
-    assert check_tied_weights_keys(model) == ""
 
 
 def test_the_list_of_transformers_4() -> None:

@@ -183,25 +183,6 @@ def test_no_tensor_is_left_out(thing: Any, said: str, tmp_path: Path, capsys: An
     assert not out.exists()
 
 
-@pytest.mark.parametrize("protocol", [1, 2, 3, 4, 5])
-def test_any_key(protocol: int, tmp_path: Path) -> None:
-    """Tensors under keys of any kind are written, each with its values under a name of its own."""
-    path, out = tmp_path / "m.pt", tmp_path / "out.safetensors"
-    few = {"0": "0", 0: "[0]", True: "[True]", "True": "True", None: "[None]", "None": "None"}
-    more = {(1, "k"): "[(1, 'k')]", b"x": "[b'x']", b"": "[b'']", "": "['']", 1.5: "[1.5]"}
-    odd = {2j: "[2j]", -3: "-3", 2**70: str(2**70), torch.Size([1, 2]): "[(1, 2)]"}
-    keys: dict[Any, str] = {**few, **more, **odd}
-    tensors = {key: W + i for i, key in enumerate(keys)}
-    torch.save(tensors | {"a.b": W + 50, "a": {"b": W + 60}}, path, pickle_protocol=protocol)
-    assert check(path).figures.arrays == len(keys) + 2
-    assert main(["check", str(path), "--write", str(out)]) == 0
-    written = load_file(out)
-    expected = {keys[key]: tensor for key, tensor in tensors.items()}
-    expected |= {"a.b": W + 50, "['a']['b']": W + 60}
-    assert written.keys() == expected.keys()
-    assert all(torch.equal(written[name], tensor) for name, tensor in expected.items())
-
-
 class Evil:
     def __init__(self, mark: Path) -> None:
         self.mark = mark

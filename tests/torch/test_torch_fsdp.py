@@ -23,15 +23,6 @@ def test_modules_that_share_a_parameter() -> None:
     assert fsdp_groups(model, ["embed", model.head]) == wanted
 
 
-def test_nothing_shared_nothing_together() -> None:
-    """Also where both ends are in one wrapped module, or in none."""
-    assert fsdp_groups(Language(tied=False), ["embed", "head"]) == ()
-    assert fsdp_groups(Language(), ["block"]) == fsdp_groups(Language(), []) == ()
-    both = nn.ModuleDict({"model": Language(), "other": nn.Linear(2, 2)})
-    assert fsdp_groups(both, ["model", "other"]) == ()
-    assert fsdp_groups(both, [""]) == ()
-
-
 def test_the_model_itself() -> None:
     """It is in the group where one end isn't in any wrapped module."""
     names = ("embed.weight", "head.weight")
@@ -73,14 +64,6 @@ def test_a_module_at_several_places_is_one() -> None:
     assert fsdp_groups(model, list(model.layers)) == ()
     assert fsdp_groups(model, ["layers.2", "layers.1.0"]) == ()
     assert fsdp_groups(Translator().encoder, ["embed"]) == ()
-
-
-def test_what_is_no_module_of_the_model() -> None:
-    """An error says which."""
-    with pytest.raises(ValueError, match="'decoder' isn't a module of the model"):
-        fsdp_groups(Language(), ["decoder"])
-    with pytest.raises(ValueError, match="this Linear isn't a module of the model"):
-        fsdp_groups(Language(), [nn.Linear(2, 2)])
 
 
 @pytest.fixture(scope="module")

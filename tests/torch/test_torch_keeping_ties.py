@@ -177,17 +177,6 @@ def without(module: Any, name: str) -> dict[str, Any]:
     return state
 
 
-def test_a_part_that_is_still_on_meta() -> None:
-    """Both ends on `meta` are tied again there."""
-    with torch.device("meta"):
-        model = Language()
-    with keeping_ties(model):
-        model.head = copy.deepcopy(model.head)
-        assert ties(model) == ()
-    assert ties(model) == LANGUAGE
-    assert model.head.weight.is_meta
-
-
 @pytest.mark.parametrize("on_meta", [False, True])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_cast_of_the_whole(on_meta: bool, overwrite: bool) -> None:
@@ -227,16 +216,6 @@ def test_a_deep_copy_of_a_part() -> None:
     assert model.decoder.positions is model.encoder.positions
 
 
-def test_a_deep_copy_of_a_shared_module() -> None:
-    """The copy is a module of its own, which holds the same tensors."""
-    model = Repeated()
-    before = ties(model)
-    with keeping_ties(model):
-        model.layers[1] = copy.deepcopy(model.layers[1])
-    assert model.layers[1] is not model.layers[0]
-    assert ties(model) == before
-
-
 def test_two_that_differ() -> None:
     """An error names both with their shapes, before any tie is set."""
     model = Translator()
@@ -272,13 +251,6 @@ def test_the_first_of_two_that_differ() -> None:
     wrong: Any = "last"
     with pytest.raises(ValueError, match="on_conflict is 'raise' or 'first', and not 'last'"):
         keeping_ties(model, on_conflict=wrong).__enter__()
-
-
-def test_another_shape_on_meta() -> None:
-    """Without values it still is no tensor that could be the other one."""
-    model = Language()
-    with pytest.raises(SharingError, match=r"float32\[9,4\] on meta"), keeping_ties(model):
-        model.head = nn.Linear(4, 9, bias=False, device="meta")
 
 
 def test_a_block_that_raises() -> None:
@@ -339,16 +311,6 @@ def quantized(model: Any) -> None:
         model.head = dynamic.from_float(model.head)
 
 
-def test_a_module_that_is_gone() -> None:
-    """The error says where its name ends."""
-    model = Language()
-    with (
-        pytest.raises(SharingError, match=r"head\.weight is gone: the module has no head\n"),
-        keeping_ties(model),
-    ):
-        del model.head
-
-
 def test_recurrent_layers() -> None:
     """They keep a list of their parameters, which follows."""
     model = Recurrent()
@@ -390,28 +352,3 @@ def test_parameters_and_buffers_of_one_memory() -> None:
     assert model.same is model.embed.weight
     assert model.head.weight is not model.embed.weight
     assert dict(model.named_buffers(remove_duplicate=False)).keys() == {"view", "same"}
-
-
-def test_an_optimizer_goes_on() -> None:
-    """What isn't cut stays the same object; the anchor's is what the names hold."""
-    model = Language()
-    kept = model.embed.weight
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with keeping_ties(model):
-        model.head = copy.deepcopy(model.head)
-    assert model.head.weight is kept
-    model(torch.tensor([1, 2])).sum().backward()
-    before = kept.detach().clone()
-    optimizer.step()
-    assert not torch.equal(model.head.weight, before)
-
-
-def test_nothing_is_cut() -> None:
-    """Then nothing is set, and `empty_like` outside of ties is left alone."""
-    model = Language()
-    parts = {name: id(tensor) for name, tensor in model.state_dict(keep_vars=True).items()}
-    with keeping_ties(model):
-        other = torch.empty_like(torch.ones(3, 3))
-        assert other.shape == (3, 3)
-        assert torch.empty_like(model.embed.weight).eq(0).all()
-    assert {n: id(t) for n, t in model.state_dict(keep_vars=True).items()} == parts

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ties`: which names of a module, of a state dict, are one tensor."""
 
-import copy
 import json
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch_models import LANGUAGE, MODELS, REPEATED, Language, Repeated, cut
+from torch_models import LANGUAGE, MODELS, REPEATED, Language, Repeated
 
 import pydag
 from pydag.integrations.torch import module_tree, ties
@@ -90,35 +89,6 @@ def test_a_parameter_that_is_a_buffer_elsewhere() -> None:
     assert ties(model) == (("w", "same", "view"),)
 
 
-def test_tensors_without_elements() -> None:
-    """They have no memory: they are one if they are one object."""
-    model = nn.Module()
-    model.a = model.b = nn.Parameter(torch.zeros(0, 3))
-    model.c = nn.Parameter(torch.zeros(0, 3))
-    assert ties(model) == (("a", "b"),)
-
-
-def test_lazy_parameters() -> None:
-    """Parameters that wait for their shape are one if they are one object."""
-    model = nn.ModuleList([nn.LazyLinear(3), nn.LazyLinear(3)])
-    assert ties(model) == ()
-    model[1].weight = model[0].weight
-    assert ties(model) == (("0.weight", "1.weight"),)
-
-
-@pytest.mark.parametrize(
-    "dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.int8, torch.complex64]
-)
-def test_any_dtype(dtype: Any) -> None:
-    """Whatever the dtype is, in the module, its state dict, and a copy of the whole."""
-    model = Language()
-    for tensor in (model.embed.weight, *model.block.parameters()):
-        tensor.requires_grad_(False)
-        tensor.data = tensor.data.to(dtype)
-    assert ties(model) == ties(model.state_dict()) == LANGUAGE
-    assert ties(copy.deepcopy(model)) == LANGUAGE
-
-
 def test_wrapped_and_parametrized_modules() -> None:
     """Names are those that the module has then."""
     model = Language()
@@ -156,10 +126,3 @@ def test_nothing_changes() -> None:
     before = {name: id(tensor) for name, tensor in model.state_dict(keep_vars=True).items()}
     ties(model)
     assert {n: id(t) for n, t in model.state_dict(keep_vars=True).items()} == before
-
-
-def test_what_is_cut() -> None:
-    """Loading by assignment gives each name a tensor of its own."""
-    model = Language()
-    cut(model)
-    assert ties(model) == ()

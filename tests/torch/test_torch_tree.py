@@ -164,17 +164,6 @@ def numpy_dtype(name: str) -> Any:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-def test_what_has_no_dimensions() -> None:
-    """A scale, in any dtype, from either library."""
-    import ml_dtypes
-
-    model = nn.Module()
-    model.scale = nn.Parameter(torch.tensor(1.0, dtype=torch.bfloat16))
-    for value in (torch.tensor(2.0, dtype=torch.bfloat16), np.array(3.0, ml_dtypes.bfloat16)):
-        load_module_tree(model, {"scale": value})
-        assert model.scale.item() == float(value)
-
-
 def test_values_that_are_the_modules_own_memory() -> None:
     """Nothing is overwritten before it is read: two weights change places, one is transposed."""
     model = nn.ModuleList([nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)])
@@ -248,17 +237,6 @@ def test_all_or_nothing(number: int) -> None:
     assert bytes_of(model) == before
 
 
-def test_equal_values_of_a_tied_parameter() -> None:
-    """They are one value, though they are two tensors."""
-    model = Language()
-    tree = {name: torch.zeros_like(tensor) for name, tensor in model.state_dict().items()}
-    load_module_tree(model, tree)
-    assert model.embed.weight.abs().sum() == 0
-    tree["head.weight"] += 1
-    with pytest.raises(SharingError, match=r"embed\.weight and head\.weight are one tensor of the"):
-        load_module_tree(model, tree)
-
-
 def test_another_dtype() -> None:
     """It is converted where that is asked for."""
     model = Language()
@@ -284,22 +262,3 @@ def test_what_can_not_be_written() -> None:
     model.w = nn.Parameter(torch.ones(1).expand(3))
     with pytest.raises(ValueError, match="an expanded tensor"):
         load_module_tree(model, {"w": torch.ones(3)})
-
-
-def test_buffers_that_are_not_saved_may_be_missing() -> None:
-    """They are in no state dict; where they are in the tree, they are copied."""
-    model = Language()
-    model.register_buffer("table", torch.ones(3), persistent=False)
-    assert "table" in module_tree(model)
-    load_module_tree(model, Language().state_dict())
-    load_module_tree(model, {**Language().state_dict(), "table": torch.zeros(3)})
-    assert model.table.sum() == 0
-
-
-def test_a_file_of_ours() -> None:
-    """What `pydag.files` loads goes into a module."""
-    pytest.importorskip("safetensors")
-    model, source = Translator(), Translator()
-    arrays = pydag.dag_map(lambda x: x.detach().numpy(), module_tree(source))
-    load_module_tree(model, arrays)
-    assert bytes_of(model) == bytes_of(source)
