@@ -105,6 +105,7 @@ def downward_imports(source: str, module: str, is_package: bool = False) -> list
 
 # The core or a user calls these; what does the work is imported when they are called.
 CALLED = {
+    "pydag.__main__",
     "pydag._core",
     "pydag.structure.hints",
     "pydag.structure.spec_methods",
