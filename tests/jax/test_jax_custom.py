@@ -72,37 +72,6 @@ def test_inside_one_argument(make: Any) -> None:
     assert float(jax.grad(lambda w: f({"a": w, "b": w, "name": "net"})["out"])(3.0)) == 60.0
 
 
-@pytest.mark.parametrize("make", [product_jvp, product_vjp])
-def test_nested(make: Any) -> None:
-    """Under `jit`, `vmap`, `scan` and `checkpoint`."""
-    f = make()
-
-    def g(w: Any) -> Any:
-        return f({"a": w, "b": w, "name": "net"})["out"]
-
-    assert float(jaxinterop.jit(jaxinterop.grad(jaxinterop.jit(g)))(3.0)) == 60.0
-    assert jaxinterop.vmap(jaxinterop.grad(g))(jnp.arange(3.0)).tolist() == [0.0, 20.0, 40.0]
-    assert float(jaxinterop.grad(jaxinterop.checkpoint(g))(3.0)) == 60.0
-    scanned = jaxinterop.grad(
-        lambda w: jaxinterop.scan(lambda c, _: (c + g(w), None), 0.0, length=2)[0]
-    )
-    assert float(scanned(3.0)) == 120.0
-
-
-def test_a_rule_outlives_its_first_use() -> None:
-    """What was traced may be differentiated later, when nobody else holds the rule."""
-    made: list[str] = []
-
-    def f(w: Any) -> Any:
-        made.append("rule")
-        return product_vjp()({"a": w, "b": w, "name": "net"})["out"]
-
-    jitted = jaxinterop.jit(f)
-    assert float(jitted(3.0)) == 9.0
-    assert float(jax.grad(jitted)(3.0)) == 60.0
-    assert made == ["rule"]
-
-
 def test_between_arguments() -> None:
     """`f(w, w)` is two inputs to its rule, and the gradient by w is the sum: nothing is lost."""
 
@@ -325,26 +294,3 @@ def test_rules_as_jax_takes_them() -> None:
     h = jaxinterop.custom_vjp(part)
     h.defvjp(lambda x, y: (h(x, y), None), lambda _, ct: (ct, 0.5 * ct))
     assert jaxinterop.grad(h, argnums=(0, 1))(1.0, 2.0) == (1.0, 0.5)
-
-
-def test_methods_that_define_rules_of_the_function() -> None:
-    """As in JAX: `def_vmap` of a `custom_vmap` can be called on the function with a derivative."""
-
-    @jax.custom_batching.custom_vmap
-    def sine(x: Any) -> Any:
-        return jnp.sin(x)
-
-    f: Any = jaxinterop.custom_vjp(sine)
-    f.defvjp(lambda x: (sine(x), x), lambda x, g: (10 * g,))
-
-    def rule(size: int, is_batched: Any, x: Any) -> Any:
-        return jnp.full(size, 7.0), True
-
-    f.def_vmap(rule)
-    for vmap in (jax.vmap, jaxinterop.vmap):
-        assert vmap(f)(jnp.ones(3)).tolist() == [7.0, 7.0, 7.0]
-    assert jaxinterop.grad(f)(1.0) == 10.0
-    with pytest.raises(AttributeError, match="has no attribute 'def_nothing'"):
-        _ = f.def_nothing
-    with pytest.raises(AttributeError, match="has no attribute 'def_vmap'"):
-        _ = jaxinterop.custom_vjp(lambda x: x).def_vmap

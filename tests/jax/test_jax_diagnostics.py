@@ -4,17 +4,12 @@
 from __future__ import annotations
 
 import functools
-import gc
 import inspect
-import logging
-import warnings
-import weakref
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import pydag
@@ -235,18 +230,6 @@ def test_a_flag_of_a_record_that_python_branches_on(name: str) -> None:
     assert text.count("are static (pj.Module, pydag.register_module)") == 1
 
 
-def test_the_advice_about_a_flag_helps() -> None:
-    """Either way of the two that it names."""
-    out = pj.jit(branching, static="flag")(Record())
-    assert out.flag is True
-
-    @pydag.register_module
-    class Module(Record):
-        pass
-
-    assert pj.jit(branching)(Module()).flag is True
-
-
 class Finished:
     def __init__(self) -> None:
         self.flag = jnp.array(True)
@@ -274,40 +257,6 @@ def test_a_shared_argument_is_named_by_its_first_place() -> None:
     w = jnp.ones(2)
     tree = {"a": "text", "b": w, "enc": {"w": w}, "z": jnp.ones(3)}
     assert "the argument args[0]['b']." in said(lambda: pj.jit(forward)(tree))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"donate_argnums": 1},
-        {"donate_argnums": (0, 1)},
-        {"static_argnums": 2},
-        {"donate_argnums": 0, "static_argnums": 2},
-        {"in_shardings": (None, jax.sharding.NamedSharding(MESH, SPEC()), None)},
-    ],
-    ids=str,
-)
-def test_names_of_all_arguments(options: dict[str, Any]) -> None:
-    """Each input has its path, however the leaves are divided."""
-
-    def f(first: Any, second: Any, third: Any) -> Any:
-        return first["b"] + second[0] + third
-
-    first = {"a": jnp.ones(1), "b": jnp.ones(2)}
-    traced = pj.jit(f, **options).trace(first, [jnp.ones(2), "static", jnp.ones(3)], 4)
-    names = dict(zip(debug_info(traced.jaxpr).arg_names, traced.jaxpr.in_avals, strict=True))
-    shapes = {name: aval.shape for name, aval in names.items()}
-    expected: dict[str, Any] = {
-        "args[0]['a']": (1,),
-        "args[0]['b']": (2,),
-        "args[1][0]": (2,),
-        "args[1][2]": (3,),
-        "args[2]": (),
-    }
-    if "static_argnums" in options:
-        del expected["args[2]"]
-    assert shapes == expected
 
 
 def debug_info(jaxpr: Any) -> Any:
@@ -338,15 +287,6 @@ def test_debug_info_of_an_inner_jaxpr() -> None:
     assert tuple(info.result_paths) == ("result[0]['enc']['w']", "result[1]")
 
 
-def test_the_program_for_the_compiler() -> None:
-    """It has the user's names of inputs and outputs, and lines of the user's code."""
-    text = pj.jit(double).lower(model()).as_text(debug_info=True)
-    assert_not_of_us(text)
-    assert "loc(\"args[0]['enc']['w']\")" in text
-    assert "jax.result_info = \"result['out']\"" in text
-    assert f'"{__file__}":{inspect.unwrap(double).__code__.co_firstlineno + 1}:' in text
-
-
 def leaking(leak: list[Any]) -> Callable[[Any], Any]:
     """A function that keeps a tracer."""
 
@@ -373,31 +313,6 @@ TAKES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", TAKES)
-def test_checking_leaks_finds_none_of_ours(name: str) -> None:
-    """A wrapper keeps no tracer, so that `jax.checking_leaks` can be used."""
-    with jax.checking_leaks():
-        TAKES[name](lambda tree: total(tree))
-
-
-# Where JAX 0.10 finds a leak, too.
-LEAKS = ["jit", "vmap", "checkpoint", "cond", "scan", "fori_loop", "eval_shape", "make_jaxpr"]
-
-
-@pytest.mark.parametrize("name", LEAKS)
-def test_checking_leaks_names_the_user(name: str) -> None:
-    """What the user's function leaked is found; files and functions are the user's."""
-    leak: list[Any] = []
-    leaky = leaking(leak)
-
-    def check() -> None:
-        with jax.checking_leaks():
-            TAKES[name](leaky)
-
-    assert "Leaked trace" in said(check)
-    leak.clear()
-
-
 @pytest.mark.parametrize("name", ["jit", "checkpoint", "cond"])
 def test_a_leaked_tracer_that_is_used(name: str) -> None:
     """The error says which function leaked it, and on which line, without frames of ours."""
@@ -411,58 +326,6 @@ def test_a_leaked_tracer_that_is_used(name: str) -> None:
     leak.clear()
 
 
-@pytest.fixture
-def explained(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that calls another one, and says why it was traced."""
-    # Libraries that other tests import take JAX's log for themselves.
-    for name in ("jax", "jax._src.pjit"):
-        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
-        monkeypatch.setattr(logging.getLogger(name), "disabled", False)
-
-    def explain(call: Callable[[], Any]) -> str:
-        caplog.clear()
-        at_level = caplog.at_level(logging.WARNING, logger="jax")
-        with at_level, cast(Any, jax).explain_cache_misses(True):
-            call()
-        text = "\n".join(record.getMessage() for record in caplog.records)
-        assert_not_of_us(text)
-        return text
-
-    return explain
-
-
-def test_explained_cache_misses_of_types(explained: Any) -> None:
-    """Another shape is explained with the path of the argument, and the user's lines."""
-    step = pj.jit(lambda tree: total(tree))
-    first = explained(lambda: step(model()))
-    assert f"{__file__}:" in first
-    text = explained(lambda: step(batch()))
-    assert "at args[0]['enc']['w'], now f32[3,2]" in text
-    assert " and before f32[2]" in text
-    assert "TRACING CACHE MISS at " + __file__ in text
-    assert explained(lambda: step(batch())) == ""
-
-
-def test_explained_cache_misses_of_structure(explained: Any) -> None:
-    """Another structure, other sharing and other static leaves are explained with paths."""
-
-    def forget(tree: Any) -> Any:
-        return tree
-
-    step = pj.jit(forget)
-    w = jnp.ones(2)
-    step({"a": w, "b": w, "name": "x"})
-    text = explained(lambda: step({"a": w, "b": w + 1, "name": "x"}))
-    assert f"{place(forget)} is traced again: its arguments differ" in text
-    assert "args[0]['a'] and args[0]['b']\n  first:  one object\n  second: two objects" in text
-    text = explained(lambda: step({"a": w, "b": w, "name": "y"}))
-    assert "args[0]['name']\n  first:  'x'\n  second: 'y'" in text
-    text = explained(lambda: step({"a": w, "c": w, "name": "x"}))
-    assert "only here ['b']" in text
-    assert "only here ['c']" in text
-    assert explained(lambda: step({"a": w, "b": w, "name": "x"})) == ""
-
-
 def test_arguments_of_a_compiled_function() -> None:
     """What was compiled for other arguments says which, and how they differ."""
     compiled = pj.jit(total).lower(model()).compile()
@@ -472,63 +335,14 @@ def test_arguments_of_a_compiled_function() -> None:
     assert "args[0]['enc']\n" in text
 
 
-def test_donation_that_is_of_no_use() -> None:
-    """The warning is JAX's own, and speaks of the arrays alone."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        pj.jit(total, donate_argnums=0)(model())
-    (warning,) = caught
-    assert str(warning.message).startswith("Some donated buffers were not usable: float32[2].")
-
-
 def test_numbers_that_are_too_large() -> None:
     """An argument that JAX refuses before it traces is named by its path."""
     text = said(lambda: pj.jit(double)({"enc": {"w": 10**30}}), OverflowError)
     assert "whose argument path is args[0]['enc']['w']." in text
 
 
-def test_sizes_that_vmap_refuses() -> None:
-    """Axes of different sizes, and axes that aren't there, are named with the function."""
-    text = said(lambda: pj.vmap(double)({"enc": {"w": jnp.ones(3), "v": jnp.ones(2)}}), ValueError)
-    assert "args[0]['enc']['w'] has size 3 along axis 0" in text
-    assert "args[0]['enc']['v'] has size 2 along axis 0" in text
-    assert f"The function is {place(double)}." in text
-    text = said(lambda: pj.vmap(double, in_axes=2)(model()), ValueError)
-    assert "to map args[0]['enc']['w'] over axis 2, and its shape is (2,)" in text
-    assert f"The function is {place(double)}." in text
-
-
 def ints() -> dict[str, Any]:
     return {"enc": {"w": jnp.arange(2)}}
-
-
-@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacrev", "jacfwd", "hessian"])
-def test_leaves_that_have_no_derivative(name: str) -> None:
-    """An argument of integers is named, with what it has."""
-    text = said(lambda: getattr(pj, name)(total)(ints()), TypeError)
-    assert "nothing that has a derivative in args[0]: there are int32" in text
-
-
-def test_results_that_have_no_gradient() -> None:
-    """The error about a result that is no scalar, or no real number, names the function."""
-    text = said(lambda: pj.grad(lambda tree: tree["enc"]["w"])(model()), TypeError)
-    assert text.startswith("Gradient only defined for scalar-output functions.")
-    assert f"The function is <lambda> at {__file__}:" in text
-    text = said(lambda: pj.jacrev(lambda tree: tree["enc"]["w"].astype(int))(model()), TypeError)
-    assert "jacrev requires real-valued outputs" in text
-
-
-def test_an_error_of_the_user_gets_no_such_note() -> None:
-    """An exception from inside passes through as it is."""
-
-    def bad(tree: Any) -> Any:
-        raise TypeError("mine")
-
-    for transformation in (pj.grad, pj.jacfwd):
-        with pytest.raises(TypeError, match="mine") as caught:
-            transformation(bad)(model())
-        assert str(caught.value) == "mine"
-        assert not any("leaf" in note for note in getattr(caught.value, "__notes__", ()))
 
 
 def test_tangents_of_other_types() -> None:
@@ -541,15 +355,6 @@ def test_tangents_of_other_types() -> None:
     pushforward = pj.linearize(double, model())[1]
     text = said(lambda: pushforward({"enc": {"w": jnp.ones(3)}}), ValueError)
     assert "The tangent of args[0]['enc']['w'] is f32[3], and must be float32[2]." in text
-
-
-def test_tangents_of_another_structure() -> None:
-    """Paths in them begin with their own roots."""
-    tangent = {"enc": {"v": jnp.ones(2)}}
-    text = said(lambda: pj.jvp(double, (model(),), (tangent,)), TypeError)
-    assert "at tangents[0]['enc']" in text
-    text = said(lambda: pj.vjp(double, model())[1]({"in": jnp.ones(2)}), ValueError)
-    assert "at cotangent" in text
 
 
 def test_sizes_that_scan_refuses() -> None:
@@ -580,45 +385,6 @@ def test_a_carry_of_another_type(call: Any, component: str) -> None:
     text = said(call, TypeError)
     assert f"The input carry component {component}['enc']['w'] has type float32[2]" in text
     assert "float16[2]" in text
-
-
-def renamed(state: Any, *_: Any) -> Any:
-    return {"enc": {"v": state["enc"]["w"]}}
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: pj.scan(lambda state, _: (renamed(state), None), model(), length=2),
-        lambda: pj.while_loop(lambda _: True, renamed, model()),
-        lambda: pj.fori_loop(0, 2, lambda _, state: renamed(state), model()),
-    ],
-    ids=["scan", "while_loop", "fori_loop"],
-)
-def test_a_carry_of_another_structure(call: Any) -> None:
-    """So is one whose structure changes."""
-    assert "at carry['enc']" in said(call, TypeError)
-
-
-def test_branches_that_do_not_fit() -> None:
-    """Branches are named with file and line, and their results by paths."""
-
-    def yes(tree: Any) -> Any:
-        return {"out": tree["enc"]["w"]}
-
-    def no(tree: Any) -> Any:
-        return {"out": tree["enc"]["w"].astype(int)}
-
-    def other(tree: Any) -> Any:
-        return {"in": tree["enc"]["w"]}
-
-    for call in (lambda: pj.cond(True, yes, no, model()), lambda: pj.switch(1, [yes, no], model())):
-        text = said(call, TypeError)
-        assert f" is {place(yes)}" in text
-        assert f" is {place(no)}" in text
-        assert "at path ['out'] has type float32[2]" in text
-    text = said(lambda: pj.cond(True, yes, other, model()), TypeError)
-    assert f"first: true_fun, {place(yes)}; second: false_fun, {place(other)}" in text
 
 
 def test_rules_that_do_not_fit() -> None:
@@ -759,22 +525,6 @@ def test_callables_of_all_kinds(fun: Any, name: str, code: Any) -> None:
     assert f"while tracing the function {name} at {__file__}:{line} for jit." in text
 
 
-def test_a_name_owns_no_function() -> None:
-    """What JAX keeps to speak of a function doesn't keep the function."""
-    big = np.ones(3)
-    gone = weakref.ref(big)
-
-    def f(tree: Any, big: Any = big) -> Any:
-        return tree
-
-    pj.jit(f)(model())
-    pj.checkpoint(f)(model())
-    pj.scan(lambda c, x: (c, x), model(), length=1)
-    del f, big
-    gc.collect()
-    assert gone() is None
-
-
 def test_lines_of_the_user() -> None:
     """JAX counts no frame of ours among the user's."""
     from jax.extend import source_info_util
@@ -788,40 +538,3 @@ def test_lines_of_the_user() -> None:
     line = where.__code__.co_firstlineno + 1
     assert all(text.startswith(f"{__file__}:{line}") for text in seen)
     assert seen
-
-
-def test_callbacks_of_functions_that_nobody_keeps() -> None:
-    """What `keep_sharing` makes may be called when the function is held by nobody else."""
-    from jax.experimental import io_callback
-
-    shape: Any = cast(Any, jax.ShapeDtypeStruct)((2,), "float32")
-    call_back = pj.keep_sharing(lambda f: functools.partial(io_callback, f, shape))
-
-    def run(tree: Any) -> Any:
-        return call_back(lambda t: t["a"] + t["b"])(tree)
-
-    w = jnp.ones(2)
-    compiled = pj.jit(run)
-    assert compiled({"a": w, "b": w}).tolist() == [2.0, 2.0]
-    gc.collect()
-    assert compiled({"a": w, "b": w}).tolist() == [2.0, 2.0]
-
-
-def test_what_keep_sharing_makes_is_collected() -> None:
-    """A function and what was made for it are garbage together; a copy's attributes don't hold."""
-
-    def f(x: Any) -> Any:
-        return x + 1
-
-    named = pj.keep_sharing(jax.named_call)
-    assert named(f)(1.0) == 2.0
-
-    @functools.wraps(f)  # copies the attributes of `f`
-    def g(x: Any) -> Any:
-        return x + 10
-
-    assert named(g)(1.0) == 11.0
-    gone = weakref.ref(f)
-    del f, g
-    gc.collect()
-    assert gone() is None

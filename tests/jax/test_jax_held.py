@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
-import types
 import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -13,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-import pydag
 import pydag.jaxinterop as pj
 
 ONES = jnp.ones(3)
@@ -53,11 +50,6 @@ class Net(pj.Module):
 
 def function(model: Any, x: Any, power: int = 1) -> Any:
     """A function for partials."""
-    return model(x) ** power
-
-
-def keyword(x: Any, model: Any, power: int) -> Any:
-    """The same, for partials of keywords."""
     return model(x) ** power
 
 
@@ -127,55 +119,6 @@ def test_training_in_place_changes_the_answer(name: str) -> None:
         assert float(jnp.sum(wrapped(ONES))) == before
         net.w = jnp.ones(3)
         assert float(jnp.sum(wrapped(ONES))) == after
-
-
-JITTED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    # what jit is given: (makes it of a model, the function that the error says to compile)
-    "a module": (lambda net: net, "Net.__call__"),
-    "a method": (lambda net: net.loss, "Net.loss"),
-    "a partial": (lambda net: functools.partial(function, net), "function"),
-    "a keyword": (lambda net: functools.partial(keyword, power=2, model=net), "keyword"),
-    "a container": (lambda net: functools.partial(function, {"w": net.w}), "function"),
-    "an array": (lambda net: functools.partial(function, net.w), "function"),
-    "a partial of a method": (lambda net: functools.partial(net.loss, target=4.0), "Net.loss"),
-    "grad": (lambda net: pj.grad(net.loss), "Net.loss"),
-    "vmap of a module": (pj.vmap, "Net.__call__"),
-    "checkpoint": (lambda net: pj.checkpoint(net.loss), "Net.loss"),
-    "custom_jvp": (lambda net: pj.custom_jvp(net.loss), "Net.loss"),
-    "wrappers of wrappers": (lambda net: pj.vmap(pj.grad(net.loss)), "Net.loss"),
-}
-
-
-@pytest.mark.parametrize("name", JITTED)
-def test_jit_takes_nothing_that_holds_a_model(name: str) -> None:
-    """What is compiled would not notice that the model changes: the error says what to compile."""
-    make, cure = JITTED[name]
-    with pytest.raises(TypeError, match=rf"jit\({re.escape(cure)}\)\(model, "):
-        pj.jit(make(Net()))
-    with pytest.raises(TypeError, match="stale when they change"):
-        pj.jit(static_argnums=1)(make(Net()))
-
-
-def test_a_gradient_by_an_argument_that_is_held_too() -> None:
-    """What is held is constant under a derivative, whatever else is differentiated by."""
-    net = Net()
-    net.w = jnp.ones(3)
-
-    def product(self: Any, other: Any) -> Any:
-        return jnp.sum(self.w * other.w)
-
-    gradient = pj.grad(types.MethodType(product, net))(net)
-    assert gradient.w.tolist() == [1, 1, 1]
-
-
-def test_dag_functions_are_not_asked_what_they_hold() -> None:
-    """A function that closes over a model keeps it as a constant, as in JAX."""
-    net = Net()
-    jitted = pj.jit(lambda x: net(x))
-    assert float(jitted(ONES)) == 0
-    net.w = jnp.ones(3)
-    assert float(jitted(ONES)) == 0
-    assert pydag.dag_leaves(net)
 
 
 class Ruled(pj.Module):

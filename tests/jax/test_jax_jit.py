@@ -1,27 +1,30 @@
-"""`jaxinterop.jit`: sharing crosses the boundary, and what is compiled is compiled once."""
+# SPDX-License-Identifier: Apache-2.0
+"""`jaxinterop.jit`, and the function that it returns, whose calls go straight to the core."""
 
 from __future__ import annotations
 
 import functools
 import gc
 import inspect
+import sys
+import threading
+import types
 import weakref
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from operations import python_calls
+from parallel import outcomes
 from small_models import tied_under
 
 import pydag
+import pydag.jaxinterop as pj
 from pydag import jaxinterop
 
 tied = tied_under("encoder", "decoder", lambda: jnp.ones((2, 2)))
-
-
-def untied() -> dict[str, Any]:
-    """The same with two weights."""
-    return {"encoder": jnp.ones((2, 2)), "decoder": jnp.ones((2, 2))}
 
 
 def doubled(tree: Any) -> Any:
@@ -29,53 +32,10 @@ def doubled(tree: Any) -> Any:
     return pydag.dag_map(lambda x: x * 2, tree)
 
 
-class Counted:
-    """A function for `jit` that counts how often it is traced."""
-
-    def __init__(self, function: Any) -> None:
-        self.traces = 0
-
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            self.traces += 1
-            return function(*args, **kwargs)
-
-        self.function = counted
-
-
 # The problem, in eight lines.
 
 
-def test_plain_jax_loses_the_tie() -> None:
-    """Without pydag: two buffers after a map, two gradients, and donation refused."""
-    params = tied()
-    out = jax.tree.map(lambda x: x * 2, params)
-    assert out["encoder"] is not out["decoder"]
-    gradient = jax.grad(lambda p: jnp.sum(p["encoder"] * p["decoder"]))(params)
-    assert gradient["encoder"] is not gradient["decoder"]
-    step = jax.jit(lambda p: jax.tree.map(lambda x: x + 1, p), donate_argnums=0)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="donate the same buffer twice"):
-        step(tied())
-
-
-def test_pydag_keeps_the_tie() -> None:
-    """With pydag: one buffer, one gradient, and donation works."""
-    out = pydag.dag_map(lambda x: x * 2, tied())
-    assert out["encoder"] is out["decoder"]
-    gradient = jaxinterop.grad(lambda p: jnp.sum(p["encoder"] * p["decoder"]))(tied())
-    assert gradient["encoder"] is gradient["decoder"]
-    params = tied()
-    out = jaxinterop.jit(doubled, donate_argnums=0)(params)
-    assert out["encoder"] is out["decoder"]
-    assert params["encoder"].is_deleted()
-
-
 # Identity.
-
-
-def test_what_is_two_stays_two() -> None:
-    """Equal arrays that are two objects aren't merged."""
-    out = jaxinterop.jit(doubled)(untied())
-    assert out["encoder"] is not out["decoder"]
 
 
 def test_shared_containers() -> None:
@@ -94,17 +54,6 @@ def test_shared_containers() -> None:
     assert out[2] is not shared
 
 
-def test_an_alias_made_inside() -> None:
-    """A function may tie what was not tied, and part what was."""
-    tie = jaxinterop.jit(lambda p: {"encoder": p["encoder"], "decoder": p["encoder"]})
-    out = tie(untied())
-    assert out["encoder"] is out["decoder"]
-    part = jaxinterop.jit(lambda p: {"encoder": p["encoder"], "decoder": p["decoder"] * 1})
-    with pytest.warns(jaxinterop.LostTieWarning):
-        out = part(out)
-    assert out["encoder"] is not out["decoder"]
-
-
 def test_no_arguments() -> None:
     """A function without arguments, and one that returns nothing."""
     assert jaxinterop.jit(lambda: jnp.ones(()))() == 1.0
@@ -121,24 +70,7 @@ def test_sixty_levels_of_sharing() -> None:
     assert pydag.dag_leaves(out) == [2.0]
 
 
-def test_a_deep_tree() -> None:
-    """Depth is no matter for JAX, which sees a flat sequence."""
-    tree: Any = [jnp.float32(1.0)]
-    for _ in range(100_000):
-        tree = [tree]
-    assert pydag.dag_leaves(jaxinterop.jit(doubled)(tree)) == [2.0]
-
-
 # When it traces.
-
-
-def test_other_structure_shape_or_type_is_another_trace() -> None:
-    """As in JAX."""
-    counted = Counted(lambda x: x)
-    f = jaxinterop.jit(counted.function)
-    for tree in ([jnp.ones(2)], (jnp.ones(2),), [jnp.ones(3)], [jnp.ones(2, int)], [1.0], [1.0]):
-        f(tree)
-    assert counted.traces == 5
 
 
 def test_wrapping_a_bound_method_again() -> None:
@@ -218,34 +150,6 @@ def test_every_option_of_jax() -> None:
         jaxinterop.jit(doubled, no_such_option=1)  # type: ignore[call-overload]  # the point
 
 
-def test_keep_unused() -> None:
-    """Options reach the compiler: an unused argument is dropped, or not."""
-
-    def first(x: Any, y: Any) -> Any:
-        return x
-
-    dropped = jaxinterop.jit(first).lower(1.0, 2.0).compile().as_text()
-    kept = jaxinterop.jit(first, keep_unused=True).lower(1.0, 2.0).compile().as_text()
-    assert dropped.count("parameter(1)") == 0
-    assert kept.count("parameter(1)") == 1
-
-
-def test_arguments_are_checked_as_by_jax() -> None:
-    """Wrong options are JAX's own errors, when wrapping."""
-
-    def f(a: Any, b: Any) -> Any:
-        return a
-
-    with pytest.raises(ValueError, match="positional arguments"):
-        jaxinterop.jit(f, static_argnums=5)
-    with pytest.raises(ValueError, match="invalid argnames"):
-        jaxinterop.jit(f, donate_argnames="z")
-    with pytest.raises(ValueError, match="cannot intersect"):
-        jaxinterop.jit(f, static_argnums=0, donate_argnums=0)
-    with pytest.raises(TypeError):
-        jaxinterop.jit(3)  # type: ignore[call-overload]  # the point of the test
-
-
 def test_under_plain_transformations() -> None:
     """A wrapped function may be compiled, mapped and differentiated by JAX."""
 
@@ -273,3 +177,202 @@ def test_arrays_are_freed() -> None:
     del given, out
     gc.collect()
     assert [ref() for ref in alive] == [None, None]
+
+
+def model() -> dict[str, Any]:
+    w = jnp.ones(2)
+    return {"a": w, "b": [w, jnp.zeros(2)], "c": {"w": w}}
+
+
+def test_one_python_call() -> None:
+    """A compiled function of arrays is called, and its result built, without a Python function.
+
+    Before Python 3.12, within one.
+    """
+    step = pj.jit(lambda m: pydag.dag_map(lambda x: 2 * x, m))
+    tree = model()
+    for _ in range(3):
+        step(tree)
+    names = python_calls(lambda: step(tree))
+    assert len(names) == (1 if sys.version_info >= (3, 12) else 2), names
+
+
+class Asked:
+    """A node that its own functions open."""
+
+    def __init__(self, x: Any, note: Any) -> None:
+        self.x, self.note = x, note
+
+
+def test_a_call_follows_a_structure_whose_nodes_are_asked() -> None:
+    """Each is asked once in a call; a function is traced anew where one gives another answer."""
+    asked: list[Any] = []
+    traced: list[Any] = []
+
+    def flatten(node: Asked) -> tuple[Any, Any]:
+        asked.append(node)
+        return (node.x,), tuple(node.note)
+
+    pydag.register_pydag_node(
+        Asked, flatten, lambda note, children: Asked(children[0], list(note)), namespace="asked"
+    )
+
+    @pj.jit(namespace="asked")
+    def double(node: Asked) -> Any:
+        traced.append(node.note)
+        return 2 * node.x
+
+    def check(note: list[Any], times_traced: int) -> None:
+        assert double(Asked(jnp.ones(2), note)).tolist() == [2.0, 2.0]
+        assert len(traced) == times_traced
+
+    check([1, "a"], 1)
+    check([1, "a"], 1)
+    check([True, "a"], 2)  # equal, and of another type
+    check([2, "a"], 3)
+    for note in ([1, "a"], [True, "a"], [2, "a"], [2, "a"], [1, "a"]):
+        asked.clear()
+        check(note, 3)
+        assert len(asked) == 1
+
+
+straight = pytest.mark.skipif(sys.version_info < (3, 12), reason="calls run the function's code")
+
+
+def compiled() -> Any:
+    """A new one, called once."""
+    function: Any = pj.jit(lambda a, b=1.0: a + b)
+    function(jnp.ones(2))
+    return function
+
+
+def test_it_is_a_function() -> None:
+    """It is bound, and referred to weakly, as any function."""
+    function = compiled()
+    assert isinstance(function, types.FunctionType)
+
+    class Owner:
+        method = pj.jit(lambda self, x: 2 * x, static_argnums=0)
+
+    assert Owner().method(jnp.ones(2)).tolist() == [2, 2]
+    ref = weakref.ref(function)
+    del function
+    gc.collect()
+    assert ref() is None
+
+
+@straight
+def test_a_closure_that_was_changed() -> None:
+    """Another object in the closure is an error, at each call; the function's own works again."""
+    function = compiled()
+    [cell] = function.__closure__
+    caller = cell.cell_contents
+    for wrong in (5, None, cell):
+        cell.cell_contents = wrong
+        with pytest.raises(TypeError, match="closure of a function made by jit was changed"):
+            function(jnp.ones(2))
+    del cell.cell_contents
+    with pytest.raises(TypeError, match="closure"):
+        function(jnp.ones(2))
+    cell.cell_contents = caller
+    assert function(jnp.ones(2)).tolist() == [2, 2]
+
+
+def test_keywords_of_a_class_of_their_own() -> None:
+    """Keywords whose names are a subclass of `str` are the keywords of these names."""
+
+    class Name(str):
+        __slots__ = ()
+
+    function = compiled()
+    for _ in range(3):
+        assert function(jnp.ones(2), **{Name("b"): 2.0}).tolist() == [3, 3]
+        assert function(b=2.0, a=jnp.ones(2)).tolist() == [3, 3]
+
+
+def test_threads_that_trace_at_once() -> None:
+    """Each gets the names of its own arguments in JAX's error."""
+    together, names = threading.Barrier(2), ("left", "right")
+
+    def trace(i: int) -> None:
+        def step(model: Any) -> Any:
+            together.wait(300)
+            return bool(model[names[i]])
+
+        pj.jit(step)({names[i]: jnp.ones(())})
+
+    for i, error in enumerate(outcomes(trace, 2)):
+        assert f"['{names[i]}']" in str(error)
+        assert names[1 - i] not in str(error)
+
+
+def test_what_is_left_of_failed_calls() -> None:
+    """A call that fails fails alike each time, and the next good one is right."""
+    function = compiled()
+    for _ in range(3):
+        with pytest.raises(TypeError):
+            function(jnp.ones(2), c=1)
+        with pytest.raises(TypeError):
+            function()
+        assert function(jnp.ones(2)).tolist() == [2, 2]
+
+
+def test_bare_arguments_between_others() -> None:
+    """Calls with arrays alone tell their arguments apart from those of any other call."""
+    traced: list[Any] = []
+
+    class Pair:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+    def last_two(*args: Any, **named: Any) -> list[Any]:
+        traced.append(args)
+        return [*args, *named.values()][-2:]
+
+    def values(tree: Any) -> list[Any]:
+        return [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(tree)]
+
+    function: Any = pj.jit(last_two)
+    ones, twos, numbers = jnp.ones(2), 2 * jnp.ones(2), np.ones(2)
+    calls: list[tuple[Any, ...]] = [
+        (ones, twos),
+        (ones, ones),
+        (twos, ones),
+        ([ones], twos),
+        ([ones], [ones]),
+        (ones, None),
+        (ones,),
+        (),
+        (1.5, 2.5),
+        (1.5, 1.5),
+        (numbers, twos),
+        (ones, twos, ones),
+        (ones, "text"),
+        tuple(jnp.full(2, i) for i in range(20)),
+    ]
+    by_name: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((ones,), {"a": twos}),
+        ((ones,), {"a": ones}),
+        ((ones,), {"b": twos}),
+        ((ones,), {"a": [twos]}),
+        ((), {"a": ones, "b": twos}),
+        ((), {"b": ones, "a": twos}),
+        ((ones,), {"b": twos, "".join(["", "a"]): numbers}),
+    ]
+    calls_of_both = [*((args, {}) for args in calls), *by_name]
+    for args, named in calls_of_both:
+        function(*args, **named)
+    num_traced = len(traced)
+    for args, named in [*calls_of_both, *reversed(calls_of_both), *calls_of_both]:
+        result = function(*args, **named)
+        given = [*args, *named.values()][-2:]
+        assert values(result) == values(given)
+        if len(given) > 1 and isinstance(given[0], jax.Array):
+            assert (result[0] is result[-1]) == (given[0] is given[1])
+    assert len(traced) == num_traced, "compiled again"
+
+    pair = Pair(ones)
+    with pytest.raises(TypeError, match="Pair"):
+        function(pair, twos)
+    pydag.register_fields(Pair, ("x",))
+    assert function(pair, twos)[0].x.tolist() == [1, 1]

@@ -1,4 +1,5 @@
-"""`jaxinterop`'s loops: what is carried keeps its structure and its sharing."""
+# SPDX-License-Identifier: Apache-2.0
+"""Loops and branches: what is carried, chosen and stacked keeps its structure and sharing."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from small_models import tied_under
+from small_models import number, tied_under
 
 import pydag
 from pydag import jaxinterop
@@ -57,16 +58,6 @@ def test_scan_options() -> None:
     assert ys.tolist() == [0.0, 1.0, 2.0]
 
 
-def test_while_loop() -> None:
-    """Condition and body get a carry that is shared as the initial value."""
-
-    def condition(carry: Any) -> Any:
-        assert carry["a"] is carry["b"]
-        return carry["a"] + carry["b"] < 10
-
-    assert_tied(jaxinterop.while_loop(condition, double, tied()), 8.0)
-
-
 def test_fori_loop() -> None:
     """With bounds that are known and with bounds that are not."""
 
@@ -104,12 +95,6 @@ def test_a_body_that_changes_structure(loop: int) -> None:
         loops(lambda c: c * 0.5, jnp.int32(1))[loop]()
 
 
-def test_a_body_that_returns_no_pair() -> None:
-    """`TypeError`, as in JAX."""
-    with pytest.raises(TypeError, match="must return a pair"):
-        jaxinterop.scan(lambda c, x: c, 0.0, length=2)
-
-
 def test_weak_types_are_kept() -> None:
     """Python numbers are promoted as JAX promotes them."""
     init: Any = 0
@@ -119,14 +104,89 @@ def test_weak_types_are_kept() -> None:
     assert ours[1].tolist() == theirs[1].tolist()
 
 
-def test_random_keys_are_carried() -> None:
-    """Typed keys are arrays like others."""
+tied_number = tied_under("a", "b", number, name="net")
 
-    def body(carry: Any, _: Any) -> Any:
-        key, now = jax.random.split(carry["key"])
-        return {"key": key, "same": key}, jax.random.normal(now)
 
-    key = jax.random.key(0)
-    carry, ys = jaxinterop.scan(body, {"key": key, "same": key}, length=3)
-    assert carry["key"] is carry["same"]
-    assert len(set(ys.tolist())) == 3
+def doubled(tree: Any) -> Any:
+    """The tree with its arrays doubled."""
+    assert tree["a"] is tree["b"]
+    return pydag.dag_map(lambda x: x if isinstance(x, str) else 2 * x, tree)
+
+
+def same(tree: Any) -> Any:
+    """The tree."""
+    return tree
+
+
+def test_operands_share() -> None:
+    """One identity table spans all operands; the predicate is none of them."""
+
+    def f(x: Any, y: Any) -> Any:
+        assert x is y[0]
+        return x + y[0]
+
+    w = jnp.float32(3.0)
+    assert jaxinterop.cond(w > 2, f, lambda x, y: x, w, [w]) == 6.0
+    assert jaxinterop.cond(True, lambda: 1.0, lambda: 2.0) == 1.0
+    assert jaxinterop.cond(True, doubled, same, operand=tied_number())["a"] == 6.0
+    assert jaxinterop.switch(0, [doubled, same], operand=tied_number())["a"] == 6.0
+
+
+def test_a_branch_may_tie_what_was_not_tied() -> None:
+    """As long as all do."""
+
+    def tie(tree: Any) -> Any:
+        return {"a": tree["a"], "b": tree["a"]}
+
+    out = jaxinterop.cond(True, tie, tie, {"a": jnp.ones(2), "b": jnp.zeros(2)})
+    assert out["a"] is out["b"]
+
+
+def test_a_mapped_predicate() -> None:
+    """Under `vmap` each slice has its branch, and the result is tied_number."""
+
+    def f(p: Any, w: Any) -> Any:
+        tree = jaxinterop.cond(p, doubled, same, {"a": w, "b": w, "name": "net"})
+        assert tree["a"] is tree["b"]
+        return tree["a"] * tree["b"]
+
+    out = jaxinterop.vmap(f)(jnp.array([True, False]), jnp.array([3.0, 3.0]))
+    assert out.tolist() == [36.0, 9.0]
+
+
+tied_row = tied_under("a", "b", lambda: jnp.arange(4.0), name="net")
+
+
+def add(x: Any, y: Any) -> Any:
+    """The sum of two trees, shared as they are."""
+    assert x["a"] is x["b"]
+    assert y["a"] is y["b"]
+    return pydag.dag_map(lambda p, q: p if isinstance(p, str) else p + q, x, y)
+
+
+def test_associative_scan() -> None:
+    """Both arguments of the function, and the result, are shared as the elements are."""
+    out = jaxinterop.associative_scan(add, tied_row())
+    assert out["a"] is out["b"]
+    assert (out["a"].tolist(), out["name"]) == ([0.0, 1.0, 3.0, 6.0], "net")
+    out = jaxinterop.associative_scan(add, tied_row(), reverse=True)
+    assert out["a"].tolist() == [6.0, 6.0, 5.0, 3.0]
+    w = jnp.ones((2, 3))
+    rows = jaxinterop.associative_scan(lambda x, y: [x[0] + y[0]] * 2, [w, w], axis=1)
+    assert rows[0].tolist() == [[1.0, 2.0, 3.0]] * 2
+
+
+def test_map() -> None:
+    """The function sees slices that are shared as the whole is."""
+
+    def f(tree: Any) -> Any:
+        assert tree["a"] is tree["b"]
+        assert tree["a"].shape == ()
+        out = tree["a"] * tree["b"]
+        return {"x": out, "y": out, "name": tree["name"]}
+
+    for batch_size in (None, 2, 3):
+        out = jaxinterop.map(f, tied_row(), batch_size=batch_size)
+        assert out["x"] is out["y"]
+        assert (out["x"].tolist(), out["name"]) == ([0.0, 1.0, 4.0, 9.0], "net")
+    assert jaxinterop.map(lambda x: x + 1, jnp.arange(2.0)).tolist() == [1.0, 2.0]

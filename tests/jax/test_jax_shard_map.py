@@ -1,4 +1,5 @@
-"""`jaxinterop.shard_map` on one device; tests/jax/test_jax_devices.py has eight."""
+# SPDX-License-Identifier: Apache-2.0
+"""Shardings of `jit`, and `shard_map`, on one device; test_jax_devices.py has eight."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 from small_models import tied_under
 from wrappers import MESH
 
+import pydag
 from pydag import jaxinterop
 
 P: Any = jax.sharding.PartitionSpec
@@ -66,3 +68,93 @@ def test_specs_that_do_not_fit() -> None:
         jaxinterop.shard_map(double, mesh=MESH, in_specs=(P(), P()), out_specs=P())(tied())
     with pytest.raises(ValueError, match=r"out_specs must be a tree prefix [\s\S]* at result\b"):
         jaxinterop.shard_map(double, mesh=MESH, in_specs=P(), out_specs=(P(), P()))(tied())
+
+
+AUTO = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+SPLIT = NamedSharding(AUTO, PartitionSpec("x"))  # type: ignore[no-untyped-call]  # JAX gives it no types
+WHOLE = NamedSharding(AUTO, PartitionSpec())  # type: ignore[no-untyped-call]  # JAX gives it no types
+
+
+def weights() -> dict[str, Any]:
+    """One weight, used twice, and a bias."""
+    w = jnp.ones((2, 2))
+    return {"a": w, "b": w, "bias": jnp.zeros(2)}
+
+
+def step(params: Any, x: Any, n: int = 1) -> Any:
+    """Keeps the structure, and returns something else beside it."""
+    return pydag.dag_map(lambda p: p - n * x, params), x
+
+
+def test_one_sharding_written_in_two_ways() -> None:
+    """`P("x")` and `P(("x",), None)` say the same of a matrix, so one array may have both."""
+    spec: Any = PartitionSpec
+    other = NamedSharding(AUTO, spec(("x",), None))
+    shardings = ({"a": SPLIT, "b": other, "bias": WHOLE}, None)
+    jitted = jaxinterop.jit(step, in_shardings=shardings, out_shardings=shardings)
+    out, _ = jitted(weights(), 1.0)
+    assert out["a"] is out["b"]
+    double = jaxinterop.shard_map(
+        lambda x, y: (x + y, x + y),
+        mesh=AUTO,
+        in_specs=(spec("x"), spec("x", None)),
+        out_specs=spec(("x",)),
+    )
+    w = jnp.ones((2, 2))
+    assert double(w, w)[0].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_prefixes_of_shardings() -> None:
+    """In and out, as deep as one likes; a shared array is one input and one output."""
+    shardings: dict[str, Any] = {
+        "in_shardings": ({"a": SPLIT, "b": SPLIT, "bias": WHOLE}, None),
+        "out_shardings": ({"a": SPLIT, "b": SPLIT, "bias": WHOLE}, None),
+    }
+    jitted = jaxinterop.jit(step, **shardings)
+    out, _ = jitted(weights(), 1.0)
+    assert out["a"] is out["b"]
+    assert (out["a"].sharding, out["bias"].sharding) == (SPLIT, WHOLE)
+    assert out["a"].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    lowered = jitted.lower(weights(), 1.0)
+    program = lowered.as_text()
+    assert program[: program.index("->")].count("%arg") == 3
+    assert lowered.out_info[0]["a"] is lowered.out_info[0]["b"]
+    out, _ = lowered.compile()(weights(), 1.0)
+    assert out["a"] is out["b"]
+
+
+def test_prefixes_beside_static_and_donated_arguments() -> None:
+    """The tuple of shardings speaks of the arguments that are not static, as in JAX."""
+    jitted = jaxinterop.jit(
+        lambda n, params, x: step(params, x, n),
+        static_argnums=0,
+        donate_argnums=1,
+        in_shardings=({"a": SPLIT, "b": SPLIT, "bias": WHOLE}, WHOLE),
+        out_shardings=(SPLIT, WHOLE),
+    )
+    for n in (1, 2):
+        params = jax.device_put(weights(), SPLIT)
+        params["b"] = params["a"]
+        out, x = jitted(n, params, jnp.float32(2.0))
+        assert out["a"] is out["b"]
+        assert float(out["a"][0, 0]) == 1.0 - 2 * n
+        assert float(out["bias"][0]) == -2.0 * n
+        assert float(x) == 2.0
+        assert params["a"].is_deleted()
+
+
+def test_shardings_that_do_not_fit() -> None:
+    """`ValueError` that says where."""
+    jitted = jaxinterop.jit(step, in_shardings=({"a": SPLIT, "c": WHOLE}, None))
+    with pytest.raises(
+        ValueError, match=r"jit in_shardings must be a tree prefix [\s\S]* at args\[0\]"
+    ):
+        jitted(weights(), 1.0)
+
+
+def test_nothing_to_shard() -> None:
+    """Arguments without arrays, and results without, fit any prefix that they have."""
+    jitted = jaxinterop.jit(
+        lambda a, b: (a, None, ()), in_shardings=(SPLIT, [WHOLE]), out_shardings=(SPLIT, None, ())
+    )
+    assert jitted("text", [None]) == ("text", None, ())

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaves that are no values: refused in every wrapper, as arguments and as results."""
+"""Leaves that are no values, arrays in meta fields: refused in every wrapper."""
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import types
@@ -12,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from wrappers import WRAPPERS
 
@@ -98,13 +100,6 @@ def test_registering_is_the_cure(cure: Any) -> None:
     assert f(tree)[0, 0] == 1.0
     tree["sub"].w = W * 100
     assert f(tree)[0, 0] == 100.0
-
-
-def test_a_selection_is_the_cure_for_a_constant() -> None:
-    """`static=cls`: who writes it has said that the object is one, and that it stays as it is."""
-    sub = Sub()
-    f = pj.jit(lambda tree: tree["sub"](tree["x"]), static=Sub)
-    assert f({"sub": sub, "x": jnp.ones(2)}).tolist() == [2.0, 2.0]
 
 
 def test_a_partial_of_jax_is_the_cure_for_partials() -> None:
@@ -195,3 +190,72 @@ def test_an_object_whose_text_is_endless() -> None:
             return 1
 
     assert float(pj.jit(lambda tree: tree)([Endless(), 1.0])[1]) == 1.0
+
+
+class Record:
+    def __init__(self, scale: Any) -> None:
+        self.w = jnp.ones(2)
+        self.scale = scale
+
+
+pydag.register_fields(Record, data_fields=["w"], meta_fields=["scale"])
+
+
+def loss(tree: Any) -> Any:
+    return jnp.sum(tree["net"].w)
+
+
+class Net(pj.Module):
+    def __init__(self) -> None:
+        self.layers = [{"w": jnp.ones(2)}]
+
+
+ONES = jnp.ones(2)
+Pair = collections.namedtuple("Pair", "a b")
+
+HELD: dict[str, tuple[Any, str]] = {
+    "a list": ([np.ones(2)], "scale[0]"),
+    "a dict in a tuple": ((1, {"a": ONES}), "scale[1]['a']"),
+    "a namedtuple": (Pair(1, ONES), "scale[1]"),
+    "a deque in a list": ([collections.deque([ONES])], "scale[0][0]"),
+    "a module": (Net(), "scale.layers[0]['w']"),
+    "modules in a tuple": ((2, Net()), "scale[1].layers[0]['w']"),
+    "a derived leaf": (pj.Derived(jnp.exp, ONES), "scale.sources[0]"),
+    "a partial": (functools.partial(jnp.add, ONES), "scale.args[0]"),
+}
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_an_array_at_any_depth(what: str) -> None:
+    """What containers, modules and derived leaves hold counts, and the path leads to it."""
+    value, path = HELD[what]
+    for work in (pj.jit(loss), pj.grad(loss), pj.Dag):
+        for _ in range(2):
+            with pytest.raises(TypeError, match=r"\['net'\]\.scale is a meta field of") as info:
+                work({"net": Record(value)})
+            assert f"holds an array: {path} is f" in str(info.value)
+
+
+def deep(value: Any) -> Any:
+    for _ in range(100_000):
+        value = (value,)
+    return value
+
+
+def test_what_is_no_array() -> None:
+    """Values, functions, modules without arrays and depth are nothing to refuse."""
+    plain = Record(3)
+    values = [
+        jnp.float32,
+        [1],
+        {"a": {2}},
+        np.dtype("int8"),
+        np.float32(1),
+        deep(1),
+        frozenset([(1, "a")]),
+        1j,
+    ]
+    for value in [*values, len, functools.partial(max, 1, key=abs), range(3), plain.scale]:
+        assert pj.grad(loss)({"net": Record(value)})["net"].w.tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="holds an array"):
+        pj.grad(loss)({"net": Record(deep(ONES))})

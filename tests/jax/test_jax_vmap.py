@@ -12,39 +12,6 @@ import pydag
 from pydag import jaxinterop
 
 
-def test_between_arguments_and_keywords() -> None:
-    """One identity table spans all arguments; keyword arguments are mapped over axis 0."""
-
-    def f(x: Any, y: Any, *, z: Any) -> Any:
-        assert x is y[0]
-        assert z["k"] is x
-        return x + y[0] + z["k"]
-
-    w = jnp.arange(3.0)
-    assert jaxinterop.vmap(f)(w, [w], z={"k": w}).tolist() == [0.0, 3.0, 6.0]
-
-
-def test_nested_axes() -> None:
-    """Axes as a tree prefix, in and out; what isn't mapped is None."""
-    x, y, c = jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.arange(5.0)
-
-    def f(params: Any, c: Any) -> Any:
-        assert params["x"].shape == (2,)
-        assert params["more"][0].shape == (4,)
-        return {"x": params["x"], "y": params["more"][0], "c": c}
-
-    mapped = jaxinterop.vmap(
-        f, in_axes=({"x": 1, "more": 0}, None), out_axes={"x": 1, "y": 0, "c": None}
-    )
-    out = mapped({"x": x, "more": [y]}, c)
-    shapes = {name: array.shape for name, array in out.items()}
-    assert shapes == {"x": (2, 3), "y": (3, 4), "c": (5,)}
-    expected = jax.vmap(f, ({"x": 1, "more": 0}, None), {"x": 1, "y": 0, "c": None})(
-        {"x": x, "more": [y]}, c
-    )
-    assert all((out[name] == expected[name]).all() for name in out)
-
-
 def test_shared_containers_under_a_prefix() -> None:
     """A shared container gets its axes once; a deeper prefix at one of its paths must agree."""
     layer = [jnp.ones((2, 3)), jnp.ones((2, 3))]
@@ -57,18 +24,6 @@ def test_shared_containers_under_a_prefix() -> None:
         "  args[0]['a'][1] is mapped over axis 0",
         "  args[0]['b'][1], the same object, is mapped over axis 1",
     ]
-
-
-def test_numbers_in_a_shared_container() -> None:
-    """Equal numbers are leaves of their own, each with its place."""
-    layer = [2.0, 2.0, jnp.arange(3.0)]
-    out = jaxinterop.vmap(
-        lambda t: t["a"][0] * t["b"][2], ({"a": [None, None, 0], "b": layer_axes},)
-    )({"a": layer, "b": layer})
-    assert out.tolist() == [0.0, 2.0, 4.0]
-
-
-layer_axes = [None, None, 0]
 
 
 def test_axes_made_by_a_map() -> None:
@@ -94,20 +49,6 @@ def test_axes_made_by_a_map() -> None:
         jaxinterop.vmap(lambda m: m, in_axes=(both,))(model)
 
 
-def test_one_axis_counted_from_both_ends() -> None:
-    """Axes 1 and -1 of one matrix are one axis, in arguments and in results."""
-    w, layer = jnp.arange(6.0).reshape(2, 3), [jnp.ones((2, 3))]
-    out = jaxinterop.vmap(lambda p: p["a"] + p["b"], in_axes=({"a": 1, "b": -1},))({"a": w, "b": w})
-    assert out.shape == (3, 2)
-    out = jaxinterop.vmap(lambda x, y: x[0] + y[0], in_axes=(-2, 0))(layer, layer)
-    assert out.shape == (2, 3)
-    both = jaxinterop.vmap(lambda x: (x, [x]), in_axes=1, out_axes=(1, -1))(w)
-    assert both[0] is both[1][0]
-    assert both[0].tolist() == w.tolist()
-    with pytest.raises(pydag.SharingError, match="mapped over axis 0 and mapped over axis -1"):
-        jaxinterop.vmap(lambda x: (x, x), out_axes=(0, -1))(w)
-
-
 def test_axes_from_the_end_are_found_for_each_array() -> None:
     """Axes 0 and -1 of a shared vector are one, of a shared matrix two: also at the second call."""
     mapped = jaxinterop.vmap(lambda tree: tree["a"] + tree["b"], in_axes=({"a": 0, "b": -1},))
@@ -115,28 +56,6 @@ def test_axes_from_the_end_are_found_for_each_array() -> None:
     assert mapped({"a": vector, "b": vector}).tolist() == [0, 2, 4]
     with pytest.raises(pydag.SharingError, match="mapped over axis -1"):
         mapped({"a": matrix, "b": matrix})
-
-
-def test_identity_of_nodes_only() -> None:
-    """With `identity="nodes"` one array may be mapped over two axes, as in JAX."""
-    w = jnp.arange(4.0).reshape(2, 2)
-    out = jaxinterop.vmap(lambda x, y: (x, y), (0, 1), identity="nodes")(w, w)
-    assert (out[1] == w.T).all()
-
-
-def test_static_leaves() -> None:
-    """They need no axis, and stand in the result where the function put them."""
-
-    def f(model: Any) -> Any:
-        assert model["name"] == "net"
-        return {**model, "w": model["activation"](model["w"])}
-
-    model = {"w": jnp.arange(-1.0, 2.0), "name": "net", "activation": jax.nn.relu, "no": None}
-    out = jaxinterop.vmap(f)(model)
-    assert (out["name"], out["activation"], out["no"]) == ("net", jax.nn.relu, None)
-    assert out["w"].tolist() == [0.0, 0.0, 1.0]
-    out = jaxinterop.vmap(f, out_axes={"w": 0, "name": None, "activation": None, "no": None})(model)
-    assert out["activation"] is jax.nn.relu
 
 
 def test_axis_names_and_sizes() -> None:
@@ -173,14 +92,6 @@ def test_what_jax_refuses() -> None:
         jaxinterop.vmap(lambda p: p, out_axes={"a": "0"})({"a": w})
     with pytest.raises(ValueError, match="at least one"):
         jaxinterop.vmap(lambda p: p)({})
-
-
-def test_random_keys() -> None:
-    """Typed keys are arrays."""
-    keys = jax.random.split(jax.random.key(0), 3)
-    tree = {"a": keys, "b": keys}
-    out = jaxinterop.vmap(lambda t: jax.random.normal(t["a"]) - jax.random.normal(t["b"]))(tree)
-    assert out.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_sixty_levels_of_sharing() -> None:

@@ -90,12 +90,3 @@ def test_other_refs_than_compiled_for(case: str) -> None:
     text = f"args[0]['r']\n  first:  {first}\n  second: {second}\n"
     with pytest.raises(TypeError, match=re.escape(text)):
         compiled({"r": called_with()})
-
-
-def test_refs_in_another_structure_than_compiled_for() -> None:
-    """The difference of structures is shown where the function itself is gone."""
-    function: Any = pj.jit(lambda m: read(m))
-    compiled = function.lower({"r": ROW}).compile()
-    del function
-    with pytest.raises(TypeError, match=r"second: dict of 2 keys, only here \['s'\]"):
-        compiled({"r": ref(1.0, 2.0), "s": ref(1.0, 2.0)})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refs and derivatives: passed over unless `wrt=` selects them."""
+"""Refs and derivatives: passed over unless `wrt=` selects them; functions with rules."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,14 +35,6 @@ def test_an_aux_hands_on_the_ref(is_compiled: bool) -> None:
     assert float(gradient["w"]) == 6.0
 
 
-def test_a_gradient_has_none_there() -> None:
-    """A ref in what is differentiated by has None in the gradient."""
-    ref, model, x = given()
-    gradient = pj.grad(lambda m: plumbing(m["x"], m["m"])[0])({"x": x, "m": model})
-    assert gradient == {"x": {"w": 6.0}, "m": {"a": None, "b": None}}
-    assert float(ref[...]) == 1.0
-
-
 def test_vjp_jvp_linearize() -> None:
     """Cotangents and tangents have None at refs; what is given there may be anything."""
     ref, model, x = given()
@@ -58,15 +51,6 @@ def test_vjp_jvp_linearize() -> None:
     assert out["b"] is ref
     assert linear(one, {"a": None, "b": None}) == (6.0, {"a": None, "b": None})
     assert float(ref[...]) == 3.0
-
-
-def test_jacobian() -> None:
-    """`jacrev` passes refs over, and hands on an aux."""
-    ref, model, x = given()
-    rows, out = pj.jacrev(lambda x, m: (plumbing(x, m)[0][None], m), has_aux=True)(x, model)
-    assert rows["w"].tolist() == [6.0]
-    assert out["a"] is ref
-    assert float(ref[...]) == 1.0
 
 
 @pytest.mark.parametrize("is_compiled", [False, True])
@@ -105,19 +89,6 @@ def test_refs_alone() -> None:
         pj.grad(lambda m: m["a"][...])(model)
 
 
-def test_stop_gradient_is_the_cure() -> None:
-    """So a statistic of activations is kept."""
-    ref, model, x = given()
-
-    def loss(x: Any, m: Any) -> Any:
-        m["a"][...] = jax.lax.stop_gradient(x["w"])
-        return x["w"] ** 2
-
-    for f in (pj.grad(loss), pj.jit(pj.grad(loss)), pj.grad(pj.checkpoint(loss))):
-        assert float(f(x, model)["w"]) == 6.0
-        assert float(ref[...]) == 3.0
-
-
 # --- rules that write on the way back ---
 
 
@@ -131,25 +102,6 @@ def stash(custom: Any = pj.custom_vjp) -> Any:
     function = custom(lambda ref, x: x)
     function.defvjp(lambda ref, x: (x, ref), backward)
     return function
-
-
-@pytest.mark.parametrize("how", ["grad", "jit", "vjp", "closed over", "jit, closed over"])
-def test_a_rule_that_writes_on_its_way_back(how: str) -> None:
-    """What `bwd` of `custom_vjp` writes reaches the caller, once for each use of the function."""
-    kept, ref = stash(), jax.new_ref(jnp.float32(0.0))
-
-    def f(x: Any, ref: Any) -> Any:
-        return 3.0 * kept(ref, 2.0 * kept(ref, x))
-
-    runs: dict[str, Any] = {
-        "grad": lambda: pj.grad(f)(1.0, ref),
-        "jit": lambda: pj.jit(pj.grad(f))(1.0, ref),
-        "vjp": lambda: pj.vjp(f, 1.0, ref)[1](1.0)[0],
-        "closed over": lambda: pj.grad(lambda x: f(x, ref))(1.0),
-        "jit, closed over": lambda: pj.jit(pj.grad(lambda x: f(x, ref)))(1.0),
-    }
-    assert float(runs[how]()) == 6.0
-    assert float(ref[...]) == 3.0 + 6.0
 
 
 STAGED: dict[str, Any] = {
@@ -210,3 +162,108 @@ def test_rules_that_close_over_refs() -> None:
     assert float(f(weight, 5.0)) == 30.0
     assert float(pj.grad(lambda x: f(weight, x))(5.0)) == 300.0
     assert float(seen[...]) == 1.0
+
+
+def ten_times() -> Any:
+    """`w * x`, with a derivative that is ten times too large for `w`, a hundred times for `x`."""
+    f = pj.custom_vjp(lambda m, x: m["w"][...] * x)
+    f.defvjp(
+        lambda m, x: (f(m, x), (m["w"][...], x)),
+        lambda saved, g: ({"w": 10.0 * g * saved[1]}, 100.0 * g * saved[0]),
+    )
+    return f
+
+
+def ten_times_forward() -> Any:
+    """The same by a rule ten_times_forward. The tangent of a ref is a ref."""
+    f = pj.custom_jvp(lambda m, x: m["w"][...] * x)
+
+    @f.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (m, x), (along, dx) = primals, tangents
+        return f(m, x), 10.0 * along["w"][...] * x + 100.0 * m["w"][...] * dx
+
+    return f
+
+
+INSIDE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "as it is": lambda f, m, x: f(m, x),
+    "vmap": lambda f, m, x: pj.vmap(f, in_axes=(None, 0))(m, x[None])[0],
+    # JAX takes rules ten_times_forward that have refs no further.
+    "jit": lambda f, m, x: pj.jit(f)(m, x),
+    "jit, closed over": lambda f, m, x: pj.jit(lambda x: f(m, x))(x),
+    "scan": lambda f, m, x: pj.scan(lambda c, _: (c, f(m, c)), x, length=1)[1][0],
+    "scan, carried": lambda f, m, x: pj.scan(lambda c, _: (c, f(*c)), (m, x), length=1)[1][0],
+    "fori_loop": lambda f, m, x: pj.fori_loop(0, 1, lambda i, c: f(m, x), jnp.float32(0.0)),
+    "cond": lambda f, m, x: pj.cond(x > 0, f, lambda m, x: x, m, x),
+    "map": lambda f, m, x: pj.map(lambda x: f(m, x), x[None])[0],
+}
+CASES = [(ten_times, name) for name in INSIDE] + [
+    (ten_times_forward, name) for name in list(INSIDE)[:2]
+]
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize(("make", "inside"), CASES)
+def test_the_rule_counts_for_a_ref(make: Any, inside: str, is_compiled: bool) -> None:
+    """What the rule says about a ref is the derivative by its content, selected or made inside."""
+    f, run = make(), INSIDE[inside]
+    compiled: Any = pj.jit if is_compiled else lambda f: f
+
+    def made(w: Any, x: Any) -> Any:
+        return run(f, {"w": jax.new_ref(w)}, x)
+
+    gradient = compiled(pj.grad(made, argnums=(0, 1)))(jnp.float32(2.0), jnp.float32(3.0))
+    assert [float(g) for g in gradient] == [30.0, 200.0]
+
+    model = {"m": {"w": jax.new_ref(2.0)}, "x": jnp.float32(3.0)}
+    selected = compiled(pj.grad(lambda p: run(f, p["m"], p["x"]), wrt="**"))(model)
+    assert (float(selected["m"]["w"]), float(selected["x"])) == (30.0, 200.0)
+    passed_over = compiled(pj.grad(lambda p: run(f, p["m"], p["x"])))(model)
+    assert (passed_over["m"]["w"], float(passed_over["x"])) == (None, 200.0)
+
+
+def written(custom: Any) -> Any:
+    def f(ref: Any, x: Any) -> Any:
+        ref[...] = ref[...] * x
+        return ref[...] + x
+
+    return custom(f)
+
+
+def test_a_function_that_writes() -> None:
+    """As in JAX: the rule says nothing about what is written, whose derivative stays as it was."""
+    f = written(pj.custom_vjp)
+    f.defvjp(lambda ref, x: (f(ref, x), None), lambda _, g: (100.0 * g, 1000.0 * g))
+    g = written(pj.custom_jvp)
+    g.defjvp(lambda p, t: (g(*p), 100.0 * t[0][...] + 1000.0 * t[1]))
+
+    for h in (f, g):
+
+        def loss(w: Any, x: Any, h: Any = h) -> Any:
+            ref = jax.new_ref(w)
+            return h(ref, x) + 7.0 * ref[...]
+
+        value, (by_w, by_x) = pj.value_and_grad(loss, argnums=(0, 1))(2.0, 3.0)
+        assert (float(value), float(by_w), float(by_x)) == (51.0, 107.0, 1000.0)
+
+
+@pytest.mark.parametrize("content", [jnp.arange(2), jax.random.key(0)], ids=["integers", "a key"])
+def test_contents_without_a_derivative(content: Any) -> None:
+    """Refs of other types go through; what a rule gives for them doesn't matter."""
+    f = pj.custom_vjp(lambda ref, x: x * 2.0)
+    f.defvjp(lambda ref, x: (f(ref, x), ref), lambda ref, g: (ref, g * 20.0))
+    assert float(pj.grad(lambda x, ref: f(ref, x))(1.0, jax.new_ref(content))) == 20.0
+    assert float(pj.grad(lambda x: f(jax.new_ref(content), x))(1.0)) == 20.0
+
+
+def test_none_is_zero_and_a_wrong_cotangent_is_the_error_of_jax() -> None:
+    """As for arrays."""
+    f = pj.custom_vjp(lambda ref, x: ref[...] * x)
+    f.defvjp(lambda ref, x: (f(ref, x), ref[...]), lambda saved, g: (None, g * saved))
+    gradient = pj.grad(lambda w, x: f(jax.new_ref(w), x), argnums=(0, 1))(2.0, 3.0)
+    assert [float(g) for g in gradient] == [0.0, 2.0]
+    g = pj.custom_vjp(lambda m: m["w"][...])
+    g.defvjp(lambda m: (g(m), None), lambda _, g: ({"w": jnp.ones(3)},))
+    with pytest.raises(ValueError, match=r"bwd rule .*must produce an output with the same type"):
+        pj.grad(lambda w: g({"w": jax.new_ref(w)}))(2.0)

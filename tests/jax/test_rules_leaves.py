@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is traced; what a static leaf may be, and which static values are equal."""
 
+import dataclasses
 import enum
 import functools
 import re
@@ -186,18 +187,46 @@ class Other(NamedTuple):
     x: int
 
 
+class Float(float):
+    """Compares by its number."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    """Compared and hashed by its fields."""
+
+    size: Any
+
+
+def apply(x: Any, value: Any) -> Any:
+    """A function for partials and derived leaves."""
+    return x
+
+
 PAIRS = [
     (True, 1), (1, 1.0), (0.0, -0.0), ((True,), (1,)), ((0.0,), (-0.0,)), (np.float64(0), -0.0),
     (complex(0, 0.0), complex(0, -0.0)), (frozenset({True}), frozenset({1})),
     (functools.partial(max, True), functools.partial(max, 1)),
     (functools.partial(max, key=0.0), functools.partial(max, key=-0.0)),
     (np.float32(1), np.float64(1)), (np.int64(1), 1),
-    (One(1), Other(1)),
+    (One(1), Other(1)), (Float(0.0), Float(-0.0)), (range(0, 3, 2), range(0, 4, 2)),
+    (Frozen((0.0,)), Frozen((-0.0,))),
 ]  # fmt: skip
 PLACES: dict[str, Any] = {
     "a module": (lambda v: (Model(v),), lambda m: m.held, {}),
     "a meta field": (lambda v: (WithMeta(X, v),), lambda r: r.meta, {}),
     "a static argument": (lambda v: (v,), lambda v: v, {"static_argnums": 0}),
+    "a key of a dict": (lambda v: ({v: X},), lambda t: next(iter(t)), {}),
+    "a part of a partial": (
+        lambda v: ([functools.partial(apply, value=v), X],),
+        lambda t: t[0].keywords["value"],
+        {},
+    ),
+    "a keyword of a derived leaf": (
+        lambda v: (pj.Derived(apply, X, value=v),),
+        lambda d: d.kwargs["value"],
+        {},
+    ),
 }
 
 
