@@ -36,7 +36,7 @@ def _of_wrappers(texts: Any) -> Any:
 def _typed() -> dict[str, dict[str, ast.expr]]:
     """The options of each class that lists some, with their types."""
     found: dict[str, dict[str, ast.expr]] = {}
-    for file in (SOURCES / "typing.py", SOURCES / "jaxinterop" / "options.py"):
+    for file in (SOURCES / "typing.py", SOURCES / "jaxinterop" / "typed.py"):
         for node in ast.parse(file.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef):
                 inherited = [
