@@ -111,11 +111,11 @@ class Options(griffe.Extension):
         """Put the options into the signature; False where it has no `**options` of ours."""
         star = func.parameters[-1] if len(func.parameters) else None
         options = self.typed.get(_star(func)[len("Unpack[") : -1])
-        if options is None:
-            return False
-        kind = griffe.ParameterKind.keyword_only
         is_wrapper = func.path.startswith("pydag.jaxinterop.")
         defaults = self.known["with_wrapper_options" if is_wrapper else "with_options"].defaults
+        if options is None or not options.keys() <= defaults.keys():
+            return False
+        kind = griffe.ParameterKind.keyword_only
         named = [
             griffe.Parameter(
                 name, annotation=_linked(type_, func), kind=kind, default=repr(defaults[name])
