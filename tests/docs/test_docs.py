@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import pydag
+from pydag.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -165,6 +166,23 @@ def test_pages_run_from_top_to_bottom(
         assert checker.check_output(wanted, said.getvalue(), options), (
             f"{block[1]}\nprinted\n\n{said.getvalue()}\nnot\n\n{wanted}"
         )
+
+
+def test_commands_print_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each command in docs/doctor.md prints what follows it, of files that the page's program makes."""
+    pytest.importorskip("safetensors")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/doctor.md").read_text("utf-8")
+    for block in BLOCK.finditer(text):
+        exec(compile(block[1], "<page>", "exec", dont_inherit=True), {})
+    capsys.readouterr()
+    consoles = re.findall(r"^```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    command = re.compile(r"^\$ python -m pydag (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+    for arguments, wanted in command.findall("".join(consoles)):
+        main(arguments.split())
+        assert capsys.readouterr().out == wanted, arguments
 
 
 def test_the_changelog_is_by_version() -> None:
