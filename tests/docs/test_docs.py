@@ -171,7 +171,7 @@ def test_pages_run_from_top_to_bottom(
 def test_commands_print_what_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each command in docs/doctor.md prints what follows it, of files that the page's program makes."""
+    """Each command in docs/doctor.md prints what follows it, for files that the page makes."""
     pytest.importorskip("safetensors")
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs/doctor.md").read_text("utf-8")
