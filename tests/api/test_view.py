@@ -3,10 +3,8 @@
 
 import collections
 import html.parser
-import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -304,36 +302,3 @@ def test_side_by_side() -> None:
     same = pydag.explain(tied, tied)
     assert same == ""
     assert "!" not in str(same.side_by_side())
-
-
-def run(*arguments: str) -> Any:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "pydag", *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", "PATH": ""},
-    )
-
-
-def test_command(tmp_path: Path, model: Any) -> None:
-    """`python -m pydag FILE` shows a file, without its classes; other files as flat dicts."""
-    pytest.importorskip("safetensors")
-    path = tmp_path / "m.safetensors"
-    pydag.files.save(path, model)
-    done = run(str(path))
-    assert done.stdout == TEXT.replace("name='first', units=3", "'first', 3") + "\n"
-    assert run(str(path), "--table").stdout.splitlines()[2].split()[0] == "['decoder'][0].weight"
-    assert run(str(path), "--output", str(tmp_path / "x.html")).returncode == 0
-    assert "pydag-view" in (tmp_path / "x.html").read_text("utf-8")
-    from safetensors.numpy import save_file
-
-    save_file({"a.b": np.ones(3)}, path, metadata={"c": "a.b"})
-    assert run(str(path)).stdout.splitlines()[:3] == [
-        *("dict", "├─ ['a.b']: &0 f64[3]", "└─ ['c']: *0"),
-    ]
-    path.write_bytes(b"nothing")
-    done = run(str(path))
-    assert done.returncode == 1
-    assert done.stderr.startswith("pydag: ")
-    assert run(str(tmp_path / "none")).returncode == 1

@@ -99,3 +99,30 @@ def test_broadcast_of_other_sharing() -> None:
     for _ in range(10):
         upper = [upper, list(upper)]
     assert seconds(lambda: shared.broadcast_to_common_suffix(pydag.dag_structure(upper))) < 0.1
+
+
+@pytest.mark.measures
+def test_transpose_of_sixty_levels() -> None:
+    """Both structures are shared sixty-fold, and so is what each holds of the other."""
+    spec = pydag.dag_structure(doubled(60, object()))
+    parts = spec.compose(spec).unflatten([object()])
+    assert seconds(lambda: pydag.dag_transpose(spec, spec, parts)) < 0.001
+    assert pydag.dag_structure(pydag.dag_transpose(spec, spec, parts)) == spec.compose(spec)
+
+
+@pytest.mark.measures
+def test_errors_of_sixty_levels() -> None:
+    """What doesn't fit is found once, at its first path."""
+    errors = pydag.prefix_errors(doubled(60, [1]), doubled(60, (1,)))
+    assert len(errors) == 1
+    assert "in_axes" + "[0]" * 60 + "\n" in str(errors[0]("in_axes"))
+    assert seconds(lambda: pydag.prefix_errors(doubled(60, [1]), doubled(60, (1,)))) < 0.02
+
+
+@pytest.mark.measures
+def test_many_answers_for_one_object() -> None:
+    """A large object at many places, each with a leaf of its own, is gone through once."""
+    large = [object() for _ in range(10_000)]
+    prefix, full = [1.5] * 1000, [large] * 1000
+    assert seconds(lambda: pydag.broadcast_prefix(prefix, full)) < 0.1
+    assert seconds(lambda: pydag.broadcast_common(full, [float(1) for _ in range(1000)])) < 0.1

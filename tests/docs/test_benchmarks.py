@@ -10,23 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import calls
-import copies
 import expressions
 import figures
 import folds
-import functions
 import limit
 import pytest
 import slower
 import tables
-import updated
 from models import MAPPINGS, NODE_COUNTS, Builder, skeletons
-from peers import WORKS, Peers, find_peers
+from peers import WORKS, find_peers
 from readme import insert_figures
 from records import Record, Results, chosen
 from report import FOLDER, markdown
-from rows import Row
-from timing import QUICK, Effort, Outcome, Times
+from timing import Effort, Outcome, Times
 
 import pydag
 
@@ -51,16 +47,6 @@ def test_models_are_the_published_ones(name: str, mapping: str) -> None:
     spec = pydag.dag_structure(model(name, mapping))
     assert (spec.num_nodes, spec.num_shared) == (NODE_COUNTS[name], 0)
     tables.check_nodes(name, spec.num_nodes)
-
-
-@pytest.mark.parametrize("name", NODE_COUNTS)
-def test_a_tenth_is_shared(name: str) -> None:
-    """In the shared variant about a tenth of the modules are repetitions of earlier ones."""
-    builder = Builder(leaf=object, shared=True)
-    spec = pydag.dag_structure(builder.module(skeletons()[name]))
-    assert spec.num_shared > 0
-    # TinyMLP has only six.
-    assert 0.09 < builder.repeated / builder.modules < (0.2 if name != "TinyMLP" else 0.4)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -167,25 +153,6 @@ def test_options_that_are_raced() -> None:
     assert {f"{owner}: {calls.DONATED}" for owner in ("pydag", "jax")} <= record.times.keys()
 
 
-def test_updates_that_are_raced() -> None:
-    """Each kind of model is updated in place, and returned."""
-    peers = find_peers({"jax": ("jax", "jax"), "flax": ("flax.nnx", "flax")})
-    if "jax" not in peers:
-        pytest.skip("no jax")
-    [record] = [task.run()[0] for task in updated.tasks(peers, HASTE)[:1]]
-    assert not record.notes
-    kinds = updated.KINDS if "flax" in peers else updated.KINDS[:2]
-    names = [f"{kind}, {how}" for kind in kinds for how in (updated.IN_PLACE, updated.RETURNED)]
-    assert list(record.times) == names
-
-
-def test_copies_of_a_model() -> None:
-    """A small contest copies with the arrays and without."""
-    [task] = [t for t in copies.tasks(Peers(), HASTE) if t.label.endswith("TinyMLP")]
-    [record] = task.run()
-    assert list(record.times) == [copies.CONTAINERS, copies.ARRAYS, "copy.deepcopy", "pickle"]
-
-
 def test_limit_does_the_same_work() -> None:
     """The bare loops, where they can be compiled, find and build what pydag does."""
     try:
@@ -225,13 +192,3 @@ def test_ways_to_save() -> None:
     assert (ours["ties kept"], theirs["ties kept"], pickled["ties kept"]) == ("yes", "no", "yes")
     assert (ours["runs code of the file"], pickled["runs code of the file"]) == ("no", "yes")
     assert ours["mapped"] == ours["a part alone"] == ours["a missing array is refused"] == "yes"
-
-
-@pytest.mark.parametrize(
-    "row",
-    functions.rows(find_peers({"optree": ("optree", "optree")}), QUICK),
-    ids=lambda row: row.name,
-)
-def test_functions_that_are_raced(row: Row) -> None:
-    """Each row runs what it says, with pydag and another one."""
-    assert len(row.race(HASTE).times) == 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on structures, on prefixes and on paths: against the reference, and by their laws."""
+"""Structures that are written and read, transposed; trees that are tied and updated: by laws."""
 
 import copy
 import pickle
@@ -8,15 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import reference as ref
-import reference_broadcast
-import reference_specs as rules
 import specimens as sp
 import trees
 from agree_trees import is_acyclic, is_small
 from agreement import known
 from changes import change_some
-from reference_kinds import Shape
-from rounds import ALLOWED, Round, agree, expect, same, scenario
+from rounds import ALLOWED, Round, expect, same, scenario
 from strategies import KEYS
 
 import pydag
@@ -70,113 +67,6 @@ def _cut(this: Round, obj: Any, memo: dict[int, Any]) -> Any:
         new = obj
     memo[id(obj)] = obj, new
     return new
-
-
-def parts(this: Round, tree: Any, other: Any, options: Options) -> None:
-    """Children, entries and the one-level structure."""
-    spec, expected = both(tree, options)
-    found = spec.children()
-    same("children", list(map(text, found)), list(map(text, rules.children(expected))))
-    same("child", [spec.child(i) == x for i, x in enumerate(found)], [True] * len(found))
-    level, one_level = rules.one_level(expected), spec.one_level()
-    expect("one_level: of what", (level is None) == (one_level is None))
-    if level is not None:
-        same("one_level", text(one_level), text(level))
-    expect("is_one_level", spec.is_one_level() == rules.is_one_level(expected))
-
-
-def compose(this: Round, tree: Any, other: Any, options: Options) -> None:
-    """One structure in the place of another one's leaves."""
-    (x, outer), (y, inner) = both(tree, options), both(other, options)
-    if outer.num_leaves * len(ref.distinct(inner.root)) < 2000:
-        agree(
-            "compose",
-            lambda: text(x.compose(y)),
-            lambda: text(rules.compose(outer, inner)),
-            calls=False,
-        )
-
-
-def transform(this: Round, tree: Any, other: Any, options: Options) -> None:
-    """Lists become tuples, leaves another structure."""
-    (x, before), (y, inner) = both(tree, options), both(other, options)
-    kept = {key: options[key] for key in ("none_is_leaf", "namespace")}
-
-    def f_node(spec: pydag.PyDagSpec) -> pydag.PyDagSpec:
-        return pydag.dagspec_tuple(spec.children(), **kept) if spec.type is list else spec
-
-    def head(shape: Shape) -> Shape:
-        return Shape("tuple", tuple, shape.entries) if shape.cls is list else shape
-
-    agree(
-        "transform",
-        lambda: text(x.transform(f_node, lambda _: y)),
-        lambda: text(rules.transform(before, head, inner)),
-        calls=False,
-    )
-
-
-def order(this: Round, tree: Any, other: Any, options: Options) -> None:
-    """What is a prefix of what, what is equal, and that it is explained."""
-    (x, first), (y, second) = both(tree, options), both(other, options)
-    mine = x <= y, x < y, y <= x, y < x
-    theirs = [
-        rules.is_prefix(a, b, strict)
-        for a, b in ((first, second), (second, first))
-        for strict in (False, True)
-    ]
-    same("prefix", list(mine), theirs)
-    equal = x == y
-    expect("hash: equal structures have two", not equal or hash(x) == hash(y))
-    expect("explain: finds a difference of equal structures", bool(pydag.explain(x, y)) != equal)
-
-
-def suffix(this: Round, tree: Any, other: Any, options: Options) -> None:
-    """The common structure of two."""
-    (x, first), (y, second) = both(tree, options), both(other, options)
-    try:
-        expected = text(rules.common_suffix(first, second))
-    except rules.RefusedError as refused:
-        try:
-            x.broadcast_to_common_suffix(y)
-        except ValueError as error:
-            told = "sharing" if isinstance(error, pydag.SharingError) else "fit"
-            expect(f"suffix: refused by {told}", told in refused.problems)
-            return
-        expect("suffix: the core refuses nothing", False)
-        return
-    same("suffix", text(x.broadcast_to_common_suffix(y)), expected)
-
-
-def prefix(this: Round, tree: Any, other: Any, options: Options) -> None:
-    """What a prefix gives to each leaf, or the sort of its errors."""
-    (_, small), (_, full) = both(other, options), both(tree, options)
-    errors = pydag.prefix_errors(other, tree, **options)
-
-    def theirs() -> Any:
-        return reference_broadcast.broadcast_prefix(small, full)[1]
-
-    found = agree(
-        "prefix", lambda: pydag.broadcast_prefix(other, tree, **options), theirs, calls=False
-    )
-    expect("prefix_errors: not what broadcast_prefix does", (found is None) == bool(errors))
-
-
-def walk(this: Round, tree: Any, other: Any, options: Options) -> None:
-    """`walk` gives the same data in the same order."""
-    spec, expected = both(tree, options)
-    leaves = list(range(len(spec)))
-    agree(
-        "walk",
-        lambda: spec.walk(leaves, lambda cls, data, below: [cls, data, *below], lambda x: [x]),
-        lambda: rules.walk(
-            expected,
-            leaves,
-            lambda shape, below: [shape.cls, rules.node_data(shape), *below],
-            lambda x: [x],
-        ),
-        calls=False,
-    )
 
 
 def written(this: Round, tree: Any, other: Any, options: Options) -> None:
@@ -271,7 +161,7 @@ def updated(this: Round, tree: Any, other: Any, options: Options) -> None:
 
 
 OPERATIONS: list[Callable[[Round, Any, Any, Options], None]] = [
-    *(parts, compose, transform, order, suffix, prefix, walk, written, transposed, paths, updated),
+    *(written, transposed, paths, updated),
 ]
 
 

@@ -98,21 +98,3 @@ def test_a_config_that_says_untied() -> None:
         assert check_tied_weights_keys(model) == said
         model.config.tie_word_embeddings = True
         assert bool(check_tied_weights_keys(model)) is not tied
-
-
-def test_the_list_of_transformers_4() -> None:
-    """Patterns of the names that are tied to something."""
-    model = Language()
-    model._tied_weights_keys = ["head.weight"]
-    assert check_tied_weights_keys(model) == ""
-    untied = Language(tied=False)
-    untied._tied_weights_keys = ["head.weight", "gone"]
-    assert check_tied_weights_keys(untied).splitlines() == [
-        "_tied_weights_keys says that head.weight is tied: a tensor of its own",
-        "_tied_weights_keys has gone, which is no parameter or buffer",
-    ]
-    model = Translator()
-    model._tied_weights_keys = [r"(en|de)coder\.embed\.weight", "positions"]
-    assert check_tied_weights_keys(model) == (
-        "head.weight is shared.weight, and _tied_weights_keys doesn't say so"
-    )

@@ -266,25 +266,6 @@ def test_a_block_that_raises() -> None:
     assert ties(model) == ()
 
 
-def test_initialization() -> None:
-    """In place it cuts nothing; what was cut before it, and has two values then, is an error."""
-    model = Language()
-    with keeping_ties(model):
-        for part in (model.embed, model.head):
-            nn.init.normal_(part.weight)
-    assert model.head.weight is model.embed.weight
-    with torch.device("meta"):
-        model = Language()
-
-    def initialize() -> None:
-        model.to_empty(device="cpu")
-        for part in (model.embed, model.head):
-            nn.init.normal_(part.weight)
-
-    with pytest.raises(SharingError), keeping_ties(model):
-        initialize()
-
-
 def test_one_end_quantized() -> None:
     """A quantized layer has no such parameter: an error says what stands there now."""
     model = Language()
@@ -322,33 +303,3 @@ def test_recurrent_layers() -> None:
         before = model(x)
         model.first.weight_ih_l0.zero_()
         assert not torch.equal(before, model(x))
-
-
-def test_wrapped_within_the_block() -> None:
-    """A part that is compiled there is found under its new name; so is a parametrized tensor."""
-    model = Language()
-    with keeping_ties(model):
-        model.head = torch.compile(copy.deepcopy(model.head))
-    assert model.head._orig_mod.weight is model.embed.weight
-    model = Language()
-    with keeping_ties(model):
-        nn.utils.parametrize.register_parametrization(model.head, "weight", nn.Identity())
-    assert model.head.parametrizations.weight.original is model.embed.weight
-
-
-def test_parameters_and_buffers_of_one_memory() -> None:
-    """Each keeps its kind: two parameters stay two, a buffer stays a buffer."""
-    model = Language(tied=False)
-    model.head.weight = nn.Parameter(model.embed.weight.data, requires_grad=False)
-    model.register_buffer("view", model.embed.weight.data)
-    model.register_buffer("same", model.embed.weight)
-    before = ties(model)
-    with keeping_ties(model):
-        for part in (model.embed, model.head):
-            part.weight = nn.Parameter(part.weight.detach().clone())
-        model.view, model.same = model.view.clone(), model.same.detach().clone()
-        assert ties(model) == ()
-    assert ties(model) == before == (("embed.weight", "head.weight", "view", "same"),)
-    assert model.same is model.embed.weight
-    assert model.head.weight is not model.embed.weight
-    assert dict(model.named_buffers(remove_duplicate=False)).keys() == {"view", "same"}
