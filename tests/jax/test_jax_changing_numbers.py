@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The warning about a number of a module that a function is compiled for again and again."""
 
 from __future__ import annotations

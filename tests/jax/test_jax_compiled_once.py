@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calling again, and wrapping again, compiles nothing anew where JAX doesn't."""
 
 from __future__ import annotations
@@ -9,28 +10,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 from small_models import tied_under
-from wrappers import WRAPPERS
 
 import pydag
 from pydag import jaxinterop
-
-compiled: list[str] = []
-
-
-def listen(event: str, duration_secs: float, **_: str | int) -> None:
-    """Writes down what JAX does."""
-    compiled.append(event)
-
-
-jax.monitoring.register_event_duration_secs_listener(listen)
-
-
-def compilations(call: Callable[[], Any]) -> int:
-    """How often XLA compiles during a call."""
-    compiled.clear()
-    call()
-    return sum("backend_compile" in name for name in compiled)
-
 
 tied = tied_under("a", "b", lambda: jnp.ones((2, 2, 2)), name="net")
 
@@ -43,18 +25,6 @@ def double(tree: Any) -> Any:
 def untied() -> dict[str, Any]:
     """The same with two arrays."""
     return {**tied(), "b": jnp.ones((2, 2, 2))}
-
-
-# JAX compiles these anew at each call, with one function too. Loops are below, with a body that
-# stays: here it is made for each call.
-EACH_TIME = ("shard_map", "map", "scan", "fori_loop", "while_loop")
-
-
-@pytest.mark.parametrize("name", [n for n in WRAPPERS if n not in EACH_TIME])
-def test_wrapping_again(name: str) -> None:
-    """The second wrapper of a function has nothing to compile."""
-    WRAPPERS[name](double)(tied())
-    assert compilations(lambda: WRAPPERS[name](double)(tied())) == 0
 
 
 def calls(name: str, traces: list[str]) -> Callable[[Any], Any]:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`jaxinterop.custom_jvp` and `custom_vjp`: identity spans each argument; JAX adds up."""
 
 from __future__ import annotations
@@ -231,51 +232,6 @@ def test_wrong_rules() -> None:
         g(1.0, y=2.0)
     with pytest.raises(TypeError, match="without nondiff_argnums"):
         jaxinterop.custom_jvp(lambda x, y: x, nondiff_argnums=(1,)).defjvps(None)
-
-
-RESULTS: dict[str, tuple[Any, Any]] = {
-    "two": (lambda y: (y, y), lambda o: o),
-    "three": (lambda y: (y, y, y), lambda o: o),
-    "a tuple in a tuple": (lambda y: ((y, 2.0), y, y), lambda o: (o[0][0], o[1], o[2])),
-    "beside a model": (lambda y: (y, {"w": 2.0}, y), lambda o: (o[0], o[2])),
-}
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_a_rule_that_uses_one_of_the_cotangents(name: str) -> None:
-    """Items of a tuple are outputs of their own, as in JAX, if they are one array."""
-    make, items = RESULTS[name]
-
-    @jaxinterop.custom_vjp
-    def f(x: Any, used: Any) -> Any:
-        return make(2.0 * x)
-
-    f.defvjp(
-        lambda x, used: (f(x, used), used),
-        lambda used, g: (10.0 * jnp.vdot(used, jnp.stack(items(g))), None),
-    )
-    count = len(items(make(0.0)))
-    weights = jnp.array([1.0, 2.0, 4.0][:count])
-
-    def loss(x: Any, used: Any) -> Any:
-        return jnp.vdot(weights, jnp.stack(items(f(x, used))))
-
-    for i in range(count):
-        used = jnp.zeros(count).at[i].set(1.0)
-        for gradient in (jaxinterop.grad(loss), jaxinterop.jit(jaxinterop.grad(loss))):
-            assert float(gradient(1.0, used)) == 10.0 * float(weights[i])
-
-
-def test_two_tangents_of_a_tuple() -> None:
-    """So a rule forward gives each item of a tuple a tangent of its own."""
-
-    @jaxinterop.custom_jvp
-    def f(x: Any) -> Any:
-        return x, x
-
-    f.defjvp(lambda primals, tangents: (f(*primals), (2.0 * tangents[0], 3.0 * tangents[0])))
-    assert [float(t) for t in jaxinterop.jvp(f, (1.0,), (1.0,))[1]] == [2.0, 3.0]
-    assert float(jaxinterop.grad(lambda x: f(x)[0] + 10.0 * f(x)[1])(1.0)) == 32.0
 
 
 def test_rules_as_jax_takes_them() -> None:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`jaxinterop.Dag` and `register`: DAGs for code that calls plain JAX."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On many devices, and in many processes: programs that are run in processes of their own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds for every wrapper of `jaxinterop`, and for one inside of another."""
 
 from __future__ import annotations

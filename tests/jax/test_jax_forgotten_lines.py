@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One line of a correct training step replaced by its plain twin: it works, warns, or is silent.
 
 The table of the answers stands in `docs/training.md`, too.

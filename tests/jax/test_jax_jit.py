@@ -54,12 +54,6 @@ def test_shared_containers() -> None:
     assert out[2] is not shared
 
 
-def test_no_arguments() -> None:
-    """A function without arguments, and one that returns nothing."""
-    assert jaxinterop.jit(lambda: jnp.ones(()))() == 1.0
-    assert jaxinterop.jit(lambda: None)() is None
-
-
 def test_sixty_levels_of_sharing() -> None:
     """`t = [t, t]`, sixty times, is one array on both sides of the boundary."""
     tree: Any = [jnp.float32(1.0)]
@@ -71,38 +65,6 @@ def test_sixty_levels_of_sharing() -> None:
 
 
 # When it traces.
-
-
-def test_wrapping_a_bound_method_again() -> None:
-    """Equal bound methods are one function as long as a wrapper of one of them lives."""
-
-    class Model:
-        traces = 0
-
-        def double(self, x: Any) -> Any:
-            self.traces += 1
-            return x * 2
-
-    model = Model()
-    first = jaxinterop.jit(model.double)
-    assert first(1.0) == 2.0
-    second = jaxinterop.jit(model.double)
-    del first
-    gc.collect()
-    assert second(3.0) == 6.0
-    assert model.traces == 1
-
-
-def test_a_function_that_cannot_be_hashed() -> None:
-    """Such a function is compiled for its wrapper alone."""
-
-    class Callable:
-        __hash__ = None  # type: ignore[assignment]  # the point of the test
-
-        def __call__(self, x: Any) -> Any:
-            return x + 1
-
-    assert jaxinterop.jit(Callable())(1.0) == 2.0
 
 
 def test_forms_of_the_decorator() -> None:
@@ -133,21 +95,6 @@ def test_the_name_is_seen_in_what_was_compiled() -> None:
         return x * 2
 
     assert "jit_descend" in jaxinterop.jit(descend).lower(1.0).as_text()
-
-
-def test_every_option_of_jax() -> None:
-    """The wrapper takes all that the installed `jax.jit` takes."""
-    names = set(inspect.signature(jax.jit).parameters)
-    values: dict[str, Any] = {
-        "keep_unused": True,
-        "inline": True,
-        "compiler_options": {},
-        "backend": None,
-    }
-    for name in names & values.keys():
-        assert jaxinterop.jit(doubled, **{name: values[name]})([1.0]) == [2.0]
-    with pytest.raises(TypeError, match="no_such_option"):
-        jaxinterop.jit(doubled, no_such_option=1)  # type: ignore[call-overload]  # the point
 
 
 def test_under_plain_transformations() -> None:
@@ -278,18 +225,6 @@ def test_a_closure_that_was_changed() -> None:
     assert function(jnp.ones(2)).tolist() == [2, 2]
 
 
-def test_keywords_of_a_class_of_their_own() -> None:
-    """Keywords whose names are a subclass of `str` are the keywords of these names."""
-
-    class Name(str):
-        __slots__ = ()
-
-    function = compiled()
-    for _ in range(3):
-        assert function(jnp.ones(2), **{Name("b"): 2.0}).tolist() == [3, 3]
-        assert function(b=2.0, a=jnp.ones(2)).tolist() == [3, 3]
-
-
 def test_threads_that_trace_at_once() -> None:
     """Each gets the names of its own arguments in JAX's error."""
     together, names = threading.Barrier(2), ("left", "right")
@@ -304,17 +239,6 @@ def test_threads_that_trace_at_once() -> None:
     for i, error in enumerate(outcomes(trace, 2)):
         assert f"['{names[i]}']" in str(error)
         assert names[1 - i] not in str(error)
-
-
-def test_what_is_left_of_failed_calls() -> None:
-    """A call that fails fails alike each time, and the next good one is right."""
-    function = compiled()
-    for _ in range(3):
-        with pytest.raises(TypeError):
-            function(jnp.ones(2), c=1)
-        with pytest.raises(TypeError):
-            function()
-        assert function(jnp.ones(2)).tolist() == [2, 2]
 
 
 def test_bare_arguments_between_others() -> None:

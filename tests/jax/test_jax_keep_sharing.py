@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`jaxinterop.keep_sharing`: what has no wrapper is wrapped by its user."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Classes of equinox, flax, chex and JAX are opened and built by their fields, without a call."""
 
 from __future__ import annotations

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -62,17 +61,6 @@ def test_once_for_each_trace() -> None:
     assert len(warned(lambda: pj.jit(lambda m: plain(m)).lower(tied()))) == 1
 
 
-def test_as_an_error() -> None:
-    """A filter that makes it an error makes it one at each call: nothing was compiled."""
-    step = pj.jit(lambda model: plain(model))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LostTieWarning)
-        for _ in range(2):
-            with pytest.raises(LostTieWarning, match="tie lost"):
-                step(tied())
-    assert len(warned(lambda: step(tied()))) == 1
-
-
 def test_a_part_of_the_result() -> None:
     """Somewhere in a result, of any argument, by keyword too, also of a gradient."""
 
@@ -108,13 +96,6 @@ def test_a_part_of_the_result() -> None:
 def test_nothing_is_said(function: Any) -> None:
     """Where the tie is kept, the result is something else, or untying is meant."""
     assert warned(lambda: pj.jit(function)(tied())) == []
-
-
-def test_two_arguments_are_no_tie() -> None:
-    """What is shared between arguments isn't shared in one."""
-    w = jnp.ones(2)
-    assert warned(lambda: pj.jit(lambda a, b: ([a, b + 1], [a + 1, b]))(w, w)) == []
-    assert warned(lambda: pj.jit(lambda a, b: (a + 1, b + 2))(w, w)) == []
 
 
 def test_no_identity_no_tie() -> None:
@@ -157,15 +138,6 @@ class Policy(pj.Module):
 
     def __call__(self) -> Any:
         return jnp.sum(self.embed * self.unembed + self.bias)
-
-
-@pydag.register_fields
-@dataclasses.dataclass
-class State:
-    """A training state."""
-
-    params: Any
-    target: Any
 
 
 def distance(tree: Any) -> Any:
@@ -229,54 +201,3 @@ def test_a_selection_that_divides_copies_is_told(name: str) -> None:
 def test_other_selections_are_not(tree: Any, wrt: Any) -> None:
     """Copies that are copies, and selections that take both or ask about the leaf alone."""
     assert told(lambda: pj.grad(distance, wrt=wrt)(tree)) == []
-
-
-def half(tree: Any) -> Any:
-    """Another tree, with ties kept."""
-    return pydag.dag_map(lambda x: x / 2 if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
-
-
-class Pair(NamedTuple):
-    """A pair of states."""
-
-    h: Any
-    c: Any
-
-
-MODEL = Policy()
-APART: dict[str, tuple[Callable[[Any], Any], Any]] = {
-    "a record": (lambda s: State(s.params, half(s.target)), State(MODEL, MODEL)),
-    "a record of copies": (
-        lambda s: State(s.params, half(s.target)),
-        State(MODEL, pydag.dag_copy(MODEL)),
-    ),
-    "a dict in a dict": (
-        lambda s: {"m": {"a": s["m"]["a"], "b": half(s["m"]["b"])}},
-        {"m": {"a": MODEL, "b": MODEL}},
-    ),
-    "a namedtuple of trees in a dict": (
-        lambda s: {"s": Pair(s["s"].h + 1, s["s"].c + 2)},
-        {"s": Pair(*[jnp.zeros(2)] * 2)},
-    ),
-    "a tuple": (lambda s: (s[0] + 1, s[1] + 2), (jnp.zeros(2),) * 2),
-}
-
-
-@pytest.mark.parametrize("name", APART)
-def test_copies_come_apart_in_silence(name: str) -> None:
-    """Copies of the first step that are two after it are no lost tie; one more trace at most."""
-    step, state = APART[name]
-    traces = []
-
-    def counted(state: Any) -> Any:
-        traces.append(1)
-        return step(state)
-
-    jitted = pj.jit(counted)
-
-    def run(state: Any) -> None:
-        for _ in range(4):
-            state = jitted(state)
-
-    assert told(lambda: run(state), UserWarning) == []
-    assert len(traces) <= 2

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`pydag.jaxinterop.Module`, and classes of modules as JAX sees them."""
 
 from __future__ import annotations

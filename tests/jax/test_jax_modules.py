@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a module holds as a number or a flag is configuration; in a record it is data."""
 
 from __future__ import annotations

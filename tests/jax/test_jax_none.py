@@ -62,26 +62,6 @@ def test_to_jax_a_gradient_has_the_structure_of_the_model() -> None:
     assert jax.tree.map(lambda p, g: p - g, inside, gradient)["nets"][0].w.tolist() == [-7.0, -7.0]
 
 
-@pytest.mark.parametrize("way", [lambda g, n: g, lambda g, n: (n, {"of": [g]})])
-def test_a_gradient_that_a_compiled_function_returns(way: Any) -> None:
-    """It has the structure of the model to JAX, too, alone and beside the model, at every call."""
-    net = Net()
-    compiled = pj.jit(lambda net: way(pj.grad(loss)(net), net))
-    for _ in range(3):
-        found = compiled(net)
-        gradient = found[1]["of"][0] if isinstance(found, tuple) else found
-        assert others(gradient) == others(net)
-        assert gradient.w is gradient.v
-        assert structure(gradient) == structure(net)
-        new = jax.tree.map(lambda p, g: p - 0.125 * g, net, gradient)
-        assert (new.w.tolist(), others(new)) == ([0.0, 0.0], others(net))
-        if isinstance(found, tuple):
-            assert others(found[0]) == others(net)
-            assert structure(found[0]) == structure(net)
-    gradient.heads = jnp.ones(3)
-    assert len(jax.tree.leaves(gradient)) == 2
-
-
 @pytest.mark.parametrize("make", [optax.sgd, optax.adam, optax.adamw])
 def test_updates(make: Any) -> None:
     """An update has the configuration of the model; whoever adds updates doubles no number."""
@@ -111,15 +91,6 @@ def test_pullbacks() -> None:
         assert cotangent.w.tolist() == [8.0, 8.0]
         assert [cotangent.steps, *others(cotangent)] == [None, *others(Net())]
         assert structure(cotangent) != structure(Net())
-
-
-def test_tangents() -> None:
-    """`jvp` and `linearize` give None where JAX has float0, and take a gradient as a tangent."""
-    net = Counting()
-    gradient = pj.grad(loss)(net)
-    expected = {"y": 128.0, "steps": None, "name": None, "n": None}
-    assert pj.jvp(results, (net,), (gradient,))[1] == expected
-    assert pj.linearize(results, net)[1](gradient) == expected
 
 
 def test_jacobians() -> None:

@@ -139,20 +139,6 @@ def test_applied_updates_keep_types() -> None:
     assert shared["a"] is not shared["b"]
 
 
-def test_an_optimizer_of_nnx() -> None:
-    """`nnx.Optimizer` begins with variables and updates by values, as with bare optax."""
-    nnx = pytest.importorskip("flax.nnx")
-
-    def trained(tx: Any) -> Any:
-        model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
-        optimizer = nnx.Optimizer(model, tx, wrt=nnx.Param)
-        for _ in range(3):
-            optimizer.update(model, nnx.grad(lambda m: jnp.sum(m(jnp.ones(2)) ** 2))(model))
-        return model.kernel[...]
-
-    assert jnp.array_equal(trained(pj.optimizer(optax.adam(0.1))), trained(optax.adam(0.1)))
-
-
 def test_an_optimizer_of_nnx_with_a_selection() -> None:
     """The optimizer and `nnx.Optimizer` have one selection, such as by the class of a Variable."""
     nnx = pytest.importorskip("flax.nnx")
@@ -267,26 +253,3 @@ def test_paths_read_well() -> None:
         ".tree['body'].w",
         ".tree['heads'][0].b",
     ]
-
-
-def test_sizes_and_norms() -> None:
-    """Counts and norms over a Dag count a shared weight once."""
-    model = tied()
-    assert optax.tree.size(Dag(model)) == 8
-    assert optax.tree.norm(Dag({"a": model["body"].w, "b": model["body"].w})) == pytest.approx(
-        float(jnp.linalg.norm(model["body"].w))
-    )
-
-
-def test_a_derefed_model() -> None:
-    """`deref` does as well, and keeps the nesting in the paths."""
-    tx = optax.adam(0.1)
-    model = {"a": (w := jnp.ones(2)), "b": w}
-    plain = pydag.deref(model)
-    state = tx.init(plain)
-    assert len(jax.tree.leaves(state[0].mu)) == 1
-    gradient = jax.grad(lambda p: jnp.sum(pydag.reref(p)["a"] * pydag.reref(p)["b"]))(plain)
-    updates, state = tx.update(gradient, state, plain)
-    new = pydag.reref(optax.apply_updates(plain, updates))
-    assert new["a"] is new["b"]
-    assert jnp.allclose(new["a"], 0.9)

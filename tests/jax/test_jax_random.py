@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random DAGs at the JAX boundary, judged path by path in plain Python."""
 
 from __future__ import annotations

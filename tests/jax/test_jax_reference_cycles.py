@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a function closed over dies with the last reference to it, without the garbage collector."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Classes that only JAX knows are nodes here, with readable paths."""
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import stages
 from small_models import tied_under
 
 import pydag
@@ -75,17 +74,6 @@ def test_all_else_is_that_of_jax() -> None:
     assert out["record"].v is out["record"].w
 
 
-def test_what_was_traced_is_evaluated() -> None:
-    """A traced function can be called."""
-    data = jnp.arange(3.0)
-    traced: Any = pj.jit(lambda p: {"x": p["a"] * data, "y": p["b"]}).trace({"a": W, "b": W})
-    if not hasattr(stages.Traced, "closure_convert"):
-        pytest.skip("this JAX can't")
-    assert traced({"a": W, "b": W})["x"].tolist() == [0.0, 1.0, 2.0]
-    with pytest.raises(TypeError, match="was traced for arguments of another structure"):
-        traced({"a": W, "b": W + 0})
-
-
 def test_jax_export_says_what_to_export() -> None:
     """`jax.export` would pass the arguments in its own order: the error says what to do."""
     exported: Any = jax.export.export
@@ -107,19 +95,6 @@ def test_they_keep_no_array_of_the_call(count: int) -> None:
     for stage in (traced, lowered, compiled):
         assert stage.out_info.shape == (3,)
     assert compiled({i: jnp.ones(3) + i * 0 for i in range(count)}).tolist() == [2.0, 2.0, 2.0]
-
-
-def test_a_ref_that_was_traced_is_kept_as_a_shape() -> None:
-    """The result that holds it is described; the ref and its content are gone."""
-    content = jnp.zeros(5)
-    model = {"ref": jax.new_ref(content), "x": W}
-    ref = weakref.ref(model["ref"])
-    traced = pj.jit(lambda m: {"same": m["ref"], "y": m["x"] + 1}).trace(model)
-    del model
-    gc.collect()
-    assert ref() is None
-    assert traced.out_info["same"].shape == (5,)
-    assert traced.out_info["y"].shape == (3,)
 
 
 tied = tied_under("encoder", "decoder", lambda: jnp.ones((2, 3)))
@@ -187,40 +162,6 @@ def test_a_training_step() -> None:
     assert len(outputs_of(lowered.as_text())) == 2
 
 
-def test_a_loop() -> None:
-    """The loop carries the weight once, and vmap, cond and checkpoint take it once."""
-    w = jnp.float32(1.0)
-    params = {"a": w, "b": w}
-
-    def double(tree: Any) -> Any:
-        return pydag.dag_map(lambda x: x * 2, tree)
-
-    for function in (
-        lambda p: jaxinterop.fori_loop(0, 3, lambda _, c: double(c), p),
-        lambda p: jaxinterop.scan(lambda c, _: (double(c), None), p, length=3)[0],
-        lambda p: jaxinterop.while_loop(lambda c: c["a"] < 3, double, p),
-        lambda p: jaxinterop.cond(True, double, lambda t: t, p),
-        jaxinterop.checkpoint(double),
-    ):
-        jaxpr: Any = jaxinterop.make_jaxpr(function)(params)
-        assert len(jaxpr.in_avals) == len(jaxpr.out_avals) == 1
-
-
-def test_options_of_make_jaxpr() -> None:
-    """Static arguments, the environment of axes, and the shape of the result."""
-
-    def f(n: int, p: Any) -> Any:
-        assert type(n) is int
-        return {"out": p["encoder"] * n, "same": p["decoder"], "name": "net"}
-
-    jaxpr, shape = jaxinterop.make_jaxpr(f, static_argnums=0, return_shape=True)(3, tied())
-    assert len(jaxpr.in_avals) == 1
-    assert (shape["out"].shape, shape["name"]) == ((2, 3), "net")
-    lax: Any = jax.lax
-    text = jaxinterop.make_jaxpr(lambda x: lax.psum(x, "i"), axis_env=[("i", 2)])(1.0)
-    assert "psum" in str(text)
-
-
 class Duck:
     shape, dtype = (3,), np.dtype("float32")
 
@@ -278,20 +219,3 @@ def test_arguments_described_by_types_of_jax() -> None:
     assert (out["a"].tolist(), out["b"].tolist()) == ([2, 2, 2], [1, 1, 1])
     same = pj.eval_shape(lambda p: p, shapes)
     assert same["a"] is not same["b"]
-
-
-def test_other_constants_stay() -> None:
-    """Text, classes and what has a shape of another kind are what they were."""
-    other = types.SimpleNamespace(shape="round", dtype="wood")
-    assert pj.eval_shape(lambda t: t, [np.float32, "text", 1.5])[:2] == [np.float32, "text"]
-    with pytest.raises(TypeError, match=r"args\[0\]\[0\] is an object of types\.SimpleNamespace"):
-        pj.eval_shape(lambda t: t, [other])
-
-
-def test_static_arguments_are_not_described() -> None:
-    """What is static reaches the function as it is."""
-    duck = Duck()
-    jaxpr = pj.make_jaxpr(lambda x, d: x * len(d.shape), static_argnums=1)(ARRAY, duck)
-    assert len(jaxpr.jaxpr.invars) == 1
-    lowered = pj.jit(lambda x, d: x if type(d) is Duck else d, static_argnums=1).lower(ARRAY, duck)
-    assert lowered.out_info.shape == (3,)

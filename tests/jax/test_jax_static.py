@@ -76,45 +76,6 @@ def test_a_function_without_arrays_is_traced_once() -> None:
     assert len(traces) == before + 2
 
 
-def test_a_shared_static_leaf_is_one_inside() -> None:
-    """Objects that JAX can't trace have identity like arrays."""
-
-    @jaxinterop.jit
-    def f(tree: Any) -> Any:
-        assert tree["a"] is tree["b"]
-        assert tree["a"] is not tree["c"]
-        return tree
-
-    config = Config("a")
-    out = f({"a": config, "b": config, "c": Config("a"), "x": 1.0})
-    assert out["a"] is out["b"]
-
-
-def test_a_static_leaf_of_the_result_comes_back_as_it_is() -> None:
-    """Also at the second call, which isn't traced."""
-    marks = frozenset({1, 2})
-    f = jaxinterop.jit(lambda x: {"name": "out", "marks": marks, "x": x, "print": print})
-    for _ in range(2):
-        out = f(1.0)
-        assert (out["name"], out["print"]) == ("out", print)
-        assert out["marks"] is marks
-        assert out["x"] == 1.0
-
-
-def test_a_leaf_may_be_an_array_now_and_static_then() -> None:
-    """One structure, leaves of other sorts: a trace for each."""
-    seen: list[type] = []
-
-    @jaxinterop.jit
-    def f(tree: Any) -> Any:
-        seen.append(type(tree["x"]) if isinstance(tree["x"], str) else object)
-        return tree["w"]
-
-    for x in (1.0, "a", 2.0, "a", jnp.float32(3.0), None, 1.0):
-        assert f({"x": x, "w": 1.0}) == 1.0
-    assert seen == [object, str, object, object]  # 1.0 is weakly typed, the array is not
-
-
 def test_arrays_of_text_in_the_place_of_numbers() -> None:
     """Their class doesn't tell them apart: the core gives JAX text; the error names the path."""
     f = jaxinterop.jit(lambda tree: tree["w"])
@@ -210,13 +171,6 @@ FLOATS = np.array([1.0, 2.0], np.float32)
 TEXTS = np.array(["a", "b"])
 
 
-class Scalar(np.float32):
-    """Made before any test runs: jaxlib keeps what it saw of a class under the class's address.
-
-    A class at the address of one of arrays that is gone is then read as an array.
-    """
-
-
 def subclass() -> Any:
     """A class that pydag has never seen."""
     return type("Sub", (np.ndarray,), {})
@@ -253,20 +207,6 @@ def test_a_record_array_is_asked_by_its_dtype() -> None:
         jaxinterop.tree.leaves({"x": record(fields)})
     (leaf,) = jaxinterop.tree.leaves({"x": record(FLOATS)})
     np.testing.assert_array_equal(leaf, FLOATS)
-
-
-def test_a_scalar_of_a_subclass() -> None:
-    """A scalar of a subclass of NumPy's scalars is traced as JAX traces it."""
-    value = Scalar(1.5)
-    assert float(jaxinterop.jit(lambda x: x * 2)(value)) == float(jax.jit(lambda x: x * 2)(value))
-
-
-@pytest.mark.parametrize("dtype", [object, [("name", "i4"), ("held", object)]])
-def test_arrays_of_objects(dtype: Any) -> None:
-    """An array of objects, or of records with objects, is refused, also if it is of a subclass."""
-    for array in (np.empty(1, dtype), np.empty(1, dtype).view(subclass())):
-        with pytest.raises(TypeError, match=r"args\[0\]\['x'\] is an array of objects"):
-            jaxinterop.grad(lambda t: t["w"].sum())({"w": jnp.ones(2), "x": array})
 
 
 class Held(pj.Module):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`pydag.jaxinterop.tree`: `jax.tree`, for DAGs, with the eyes of the wrappers."""
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import pydag
@@ -25,40 +24,6 @@ def least(*functions: Callable[[], Any]) -> list[float]:
             function()
             found[i] = min(found[i], time.thread_time() - start)
     return found
-
-
-def mixed(i: int) -> Any:
-    return (np.zeros(2), f"name{i}", 1.5 * i)[i % 3]
-
-
-@pytest.mark.once
-@pytest.mark.parametrize(
-    "make",
-    [lambda i: np.zeros(2), lambda i: f"name{i}", lambda i: 1.5 * i, mixed],
-    ids=["NumPy arrays", "text", "numbers", "all of them"],
-)
-@pytest.mark.parametrize(
-    ("count", "width"), [(20_000, 20_000), (20_000, 10), (50, 10)], ids=["one", "tens", "small"]
-)
-def test_host_trees_cost_at_most_what_they_cost_jax(
-    make: Callable[[int], Any], count: int, width: int
-) -> None:
-    """`map` and `leaves` on trees of arrays, text, numbers take about as long as `jax.tree`'s.
-
-    The trees have 20,000 leaves, in one dict or in dicts of ten; or 50, where a call costs some
-    microseconds more. The bounds leave room for a machine that is busy with other work.
-    """
-    tree = {f"m{j}": {f"k{i}": make(j + i) for i in range(width)} for j in range(0, count, width)}
-    times = max(1, 5_000 // count)
-    ours, plain, our_leaves, plain_leaves = least(
-        lambda: [pj.tree.map(lambda x: x, tree) for _ in range(times)],
-        lambda: [jax.tree.map(lambda x: x, tree) for _ in range(times)],
-        lambda: [pj.tree.leaves(tree) for _ in range(times)],
-        lambda: [jax.tree.leaves(tree) for _ in range(times)],
-    )
-    most = 3.5 if count == 50 else 2.0
-    assert ours < most * plain
-    assert our_leaves < 2 * most * plain_leaves
 
 
 class Layer:

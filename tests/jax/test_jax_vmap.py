@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`jaxinterop.vmap`: one axis for one object, along every path."""
 
 from __future__ import annotations
@@ -47,15 +48,6 @@ def test_axes_made_by_a_map() -> None:
     both = {"a": axes["a"], "b": Layer(1), "c": 0}
     with pytest.raises(pydag.SharingError, match=r"args\[0\]\['b'\].w, the same object, is mapped"):
         jaxinterop.vmap(lambda m: m, in_axes=(both,))(model)
-
-
-def test_axes_from_the_end_are_found_for_each_array() -> None:
-    """Axes 0 and -1 of a shared vector are one, of a shared matrix two: also at the second call."""
-    mapped = jaxinterop.vmap(lambda tree: tree["a"] + tree["b"], in_axes=({"a": 0, "b": -1},))
-    vector, matrix = jnp.arange(3.0), jnp.ones((3, 3))
-    assert mapped({"a": vector, "b": vector}).tolist() == [0, 2, 4]
-    with pytest.raises(pydag.SharingError, match="mapped over axis -1"):
-        mapped({"a": matrix, "b": matrix})
 
 
 def test_axis_names_and_sizes() -> None:

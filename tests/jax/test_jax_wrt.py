@@ -98,18 +98,6 @@ def test_a_prefix_of_booleans() -> None:
     assert numbers(gradient(model())) == [None, 5.0, None]
 
 
-def test_second_derivatives() -> None:
-    """The Hessian has trees of the selected in trees of the selected."""
-    second = pj.hessian(loss, wrt="*.weight")(model())
-    assert second["body"].weight is second["head"].weight
-    assert float(second["body"].weight["head"].weight) == 2.0
-    assert second["body"].bias is None
-    assert second["body"].weight["body"].bias is None
-    by_number = pj.hessian(lambda p: p["a"] ** 3 * p["n"], wrt=float)({"a": 2.0, "n": 1})
-    assert float(by_number["a"]["a"]) == 12.0
-    assert by_number["n"] is None
-
-
 def two(one: Any, other: Any, *, scale: Any = 1.0) -> Any:
     return (2 * one["a"] + 3 * other["a"] + 5 * other["b"]) * scale
 

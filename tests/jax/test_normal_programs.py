@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that people write every day give no warning and no needless trace."""
 
 from __future__ import annotations

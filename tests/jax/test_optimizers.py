@@ -178,24 +178,6 @@ def test_a_tree_without_mask_is_an_error_that_names_the_cure() -> None:
         pj.optimizer(labels).init(model)
 
 
-@pytest.mark.parametrize("jit", [lambda f: f, pj.jit], ids=["eager", "jit"])
-def test_further_arguments_are_seen_as_optax_sees_the_model(jit: Any) -> None:
-    """A line search calls functions of models, and takes a gradient."""
-    model, opt = Net(), pj.optimizer(optax.lbfgs())
-
-    def step(model: Any, state: Any) -> Any:
-        value, gradient = pj.value_and_grad(loss)(model)
-        more = {"value": value, "grad": gradient, "value_fn": loss}
-        updates, state = opt.update(gradient, state, model, **more)
-        return pj.apply_updates(model, updates), state
-
-    new, state = model, opt.init(model)
-    for _ in range(3):
-        new, state = jit(step)(new, state)
-    assert float(loss(new)) < float(loss(model))
-    assert new.head is new.layers[0].weight
-
-
 def test_a_state_is_optaxs() -> None:
     """Its attributes, items and functions; it is a pytree that can be pickled and copied."""
     model = Net()

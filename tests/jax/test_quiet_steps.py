@@ -85,23 +85,6 @@ def test_steps_set_off_no_collection(name: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("name", ["register_fields", "nnx"])
-def test_updates_in_place_set_off_no_collection(name: str) -> None:
-    """The same of a step that changes the caller's model."""
-
-    def change(model: Any) -> None:
-        pydag.dag_update(model, pydag.dag_map(lambda w: 0.999 * w, model))
-
-    step = jaxinterop.jit(change, update_argnums=0)
-    model = MODELS[name]()
-    step(model)
-    step(model)
-    with collections() as found:
-        for _ in range(STEPS):
-            step(model)
-    assert found == []
-
-
 def test_calls_with_static_values_set_off_no_collection() -> None:
     """The same of calls with keyword arguments and static values that are made anew each time."""
     step: Any = jaxinterop.jit(lambda x, size, scale: x, static_argnums=1)

@@ -52,19 +52,6 @@ def test_other_arguments_may_write_more() -> None:
     assert [float(step(model, x, flag)) for x, flag in rounds] == [0.0, 2.0, 4.0, 8.0, 8.0]
 
 
-def test_a_ref_of_a_random_key() -> None:
-    """A key in a ref is read and written as an array is."""
-    ref = jax.new_ref(jax.random.key(0))
-
-    @pj.jit
-    def draw(m: Any) -> Any:
-        m["k"][...], now = jax.random.split(m["k"][...])
-        return jax.random.normal(now)
-
-    first, second = draw({"k": ref}), draw({"k": ref})
-    assert float(first) != float(second)
-
-
 def test_donated_arrays_beside_refs() -> None:
     """Arrays beside a ref are donated as ever."""
     ref, array = jax.new_ref(jnp.zeros(2)), jnp.ones(2)
@@ -107,48 +94,6 @@ def test_nested_functions_hand_refs_on() -> None:
     assert outer({"a": ref, "b": ref})["b"] is ref
     jax.jit(lambda r: inner({"a": r, "b": r})["a"][...])(ref)
     assert float(ref[...]) == 3.0
-
-
-@pytest.mark.parametrize("inner", [lambda f: f, pj.checkpoint, pj.grad])
-def test_an_array_closed_over_and_passed(inner: Any) -> None:
-    """That is about refs alone: an array may be closed over and passed beside a ref."""
-    x = jnp.arange(3.0)
-    model = {"r": jax.new_ref(jnp.zeros(3))}
-
-    def f(a: Any, model: Any) -> Any:
-        model["r"][...] += 1
-        return (a * x).sum()
-
-    step = pj.jit(inner(f))
-    expected = {False: 5.0, True: [0.0, 1.0, 2.0]}[inner is pj.grad]
-    for calls in (1, 2):
-        assert step(x, model).tolist() == expected
-        assert model["r"][...].tolist() == [calls] * 3
-
-
-def test_closed_over_by_a_static_object() -> None:
-    """So it is where a static object, or an inner function, holds the ref."""
-
-    class Holder:
-        def __init__(self, ref: Any) -> None:
-            self.ref = ref
-
-        def run(self, m: Any) -> Any:
-            return pj.checkpoint(lambda x: x * self.ref[...])(m["x"][...])
-
-    ref = jax.new_ref(jnp.ones(()))
-    step = pj.jit(lambda holder, m: holder.run(m), static_argnums=0)
-    with pytest.raises(ValueError, match="closed over"):
-        step(Holder(ref), {"x": ref})
-
-
-def test_a_closed_over_ref_is_written() -> None:
-    """A ref that is closed over alone works as in JAX."""
-    around, passed = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.ones(()))
-    step = pj.jit(lambda m: add_to(around, m["x"][...]))
-    for _ in range(2):
-        step({"x": passed})
-    assert float(around[...]) == 2.0
 
 
 def test_stages() -> None:

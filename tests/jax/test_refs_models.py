@@ -158,19 +158,6 @@ def test_a_generator_shared_by_layers() -> None:
         assert gradient[0].w.shape == (3,)
 
 
-def test_generators_in_loops_and_maps() -> None:
-    """A split generator is mapped; one in a carry stays where it is."""
-    rng = generator()
-    pair = rng.split(3)
-    run = lambda a, b, x: a.uniform() + b.uniform() + x  # noqa: E731  it is short
-    assert len(set(pj.vmap(run)(pair, pair, jnp.zeros(3)).tolist())) == 3
-    carried = pj.fori_loop(
-        0, 3, lambda _, c: {"r": c["r"], "x": c["r"].uniform()}, {"r": rng, "x": jnp.float32(0.0)}
-    )
-    assert carried["r"]._counter is rng._counter
-    assert int(rng._counter[...]) == 4
-
-
 def write(model: Any, x: Any) -> Any:
     add_to(model["a"], x)
     return model, x
@@ -205,17 +192,6 @@ def test_a_ref_made_inside() -> None:
     """What `vmap` lets out comes out as JAX gives it."""
     out = pj.vmap(lambda x: {"new": jax.new_ref(x)})(jnp.arange(3.0))
     assert out["new"][...].tolist() == [0.0, 1.0, 2.0]
-
-
-def test_a_loop_with_a_ref_under_vmap() -> None:
-    """A mapped ref in the carry of a loop under `vmap`."""
-    ref = jax.new_ref(jnp.zeros(3))
-
-    def run(r: Any, x: Any) -> Any:
-        return pj.scan(lambda c, _: ((add_to(c, x), c)[1], None), r, length=2)[0]
-
-    assert pj.vmap(run)(ref, jnp.arange(3.0)) is ref
-    assert ref[...].tolist() == [0.0, 2.0, 4.0]
 
 
 def test_shard_map() -> None:

@@ -49,25 +49,6 @@ def test_the_very_ref_comes_back(name: str, how: str) -> None:
     assert float(ref[...]) == expected
 
 
-@pytest.mark.parametrize("name", ["while_loop", "checkpoint"])
-def test_contents_are_taken_without_tracing_twice(name: str) -> None:
-    """Where contents go in, the function runs once."""
-    calls = []
-
-    def body(model: Any) -> Any:
-        calls.append(1)
-        return grow(model)
-
-    _, model = tied()
-    if name == "checkpoint":
-        run = pj.checkpoint(body)
-        run(model)
-        run(model)
-    else:
-        pj.while_loop(lambda m: m["b"][...] < 3, body, model)
-    assert len(calls) == 1
-
-
 @pytest.mark.parametrize("how", [lambda f: f, pj.jit])
 def test_a_loop_that_jax_runs_twice_writes_once(how: Any) -> None:
     """A ref in the carry of `while_loop`, and of a `fori_loop` of traced length, under `grad`."""
@@ -233,30 +214,6 @@ def test_a_map_goes_through_the_ref(name: str, vmap: Any) -> None:
     assert vmap(squared(name))(jnp.array([2.0, 0.0])).tolist() == pytest.approx([VALUE, 0.0])
     slopes = vmap(pj.grad(squared(name)))(jnp.array([2.0, 0.0])).tolist()
     assert slopes == pytest.approx([SLOPE, 0.0])
-
-
-@pytest.mark.parametrize("how", DERIVATIVES)
-@pytest.mark.parametrize("loop", ["scan", "fori_loop", "map"])
-def test_an_accumulator(loop: str, how: str) -> None:
-    """A sum that a loop adds up in a ref, which begins with zero, has the derivative of the sum."""
-
-    def f(x: Any) -> Any:
-        total = jax.new_ref(jnp.zeros(()))
-
-        def add(i: Any) -> Any:
-            total[...] += jnp.sin(x) * (1.0 + i)
-
-        runs: dict[str, Callable[[], Any]] = {
-            "scan": lambda: pj.scan(lambda c, i: (add(i), (c, None))[1], 0, jnp.arange(3.0)),
-            "fori_loop": lambda: pj.fori_loop(0, 3, lambda i, c: (add(i), c)[1], 0),
-            "map": lambda: pj.map(lambda i: (add(i), i)[1], jnp.arange(3.0)),
-        }
-        runs[loop]()
-        return total[...]
-
-    assert float(DERIVATIVES[how](f)) == pytest.approx(6.0 * float(jnp.cos(2.0)))
-    doubled = pj.vmap(f)(jnp.array([2.0, 0.0])).tolist()
-    assert doubled == pytest.approx([6.0 * float(jnp.sin(2.0)), 0.0])
 
 
 # --- refs that can't be lent ---
