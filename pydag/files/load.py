@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import select_matching
+from pydag.public.tracebacks import short_tracebacks
 from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
 from pydag.registry.names import ClassNames, UnaskedError
 from pydag.structure.document import Document
@@ -55,6 +56,7 @@ def load(
     classes: type | Iterable[type] = (),
     functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
 ) -> T: ...
+@short_tracebacks
 def load(
     path: str | os.PathLike[str],
     like: Dag = None,

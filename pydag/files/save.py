@@ -5,6 +5,7 @@ import os
 
 import pydag._core as _core
 from pydag.public.hints import MISSING
+from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Dag, Identity
 
 from .package import STRUCTURE as STRUCTURE
@@ -13,6 +14,7 @@ from .path import check_path
 from .write import write
 
 
+@short_tracebacks
 def save(
     path: str | os.PathLike[str],
     tree: Dag = MISSING,

@@ -26,6 +26,7 @@ from typing import Any, Unpack
 import pydag._core as _core
 from pydag._core import PyDagSpec, SharingError
 from pydag.public.options import with_options
+from pydag.public.tracebacks import short_tracebacks
 from pydag.structure.kinds import NAMED
 from pydag.structure.listing import Listing, Record, shorten, step_text
 from pydag.structure.text import short_repr
@@ -304,6 +305,7 @@ def optional_selector(where: Where | None, options: KeywordOptions) -> Selector 
     return None if where is None else selector(where, options.get("namespace", ""))
 
 
+@short_tracebacks
 @with_options
 def dag_mask(
     tree: Dag,

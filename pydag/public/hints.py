@@ -77,7 +77,7 @@ def raise_unexpected(keyword: str) -> NoReturn:
     """
     frame: Any = sys._getframe(1)
     function: Any = None
-    while frame is not None and frame.f_globals.get("__package__", "").startswith("pydag"):
+    while frame is not None and str(frame.f_globals.get("__package__")).startswith("pydag"):
         found = frame.f_globals.get(frame.f_code.co_name)
         if callable(found) and frame.f_code.co_name[0] != "_":
             function = found

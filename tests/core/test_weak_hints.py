@@ -193,3 +193,20 @@ def test_shapes_that_are_updated() -> None:
     assert all(tree[name] is before[name] for name in tree)
     pydag.dag_update(tree, {"a": np.ones(2, np.float32), "b": 5.0, "c": np.ones(7)})
     assert tree["b"] == 5.0
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda: pydag.dag_mask(TREE, "*typo*"),
+        lambda: pydag.files.load("no such file.safetensors"),
+        lambda: pydag.files.save("x.safetensors", {"f": object()}),
+    ],
+)
+def test_tracebacks_end_where_pydag_is_called(mistake: Callable[[], Any]) -> None:
+    """At most three frames of the package are in the traceback of a mistake."""
+    pytest.importorskip("safetensors")
+    with pytest.raises((ValueError, TypeError, OSError)) as raised:
+        mistake()
+    folder = pydag.__path__[0]
+    assert sum(str(entry.path).startswith(folder) for entry in raised.traceback) <= 3

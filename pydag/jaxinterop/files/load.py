@@ -21,6 +21,7 @@ from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import warn_at_call
 from pydag.jaxinterop.treatments.treatments import Question, treatments
+from pydag.public.tracebacks import short_tracebacks
 from pydag.structure.listing import Listing, shorten
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
@@ -68,6 +69,7 @@ def load(
     functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
     progress: bool = False,
 ) -> T: ...
+@short_tracebacks
 def load(
     path: str | os.PathLike[str],
     like: AnyDag = None,

@@ -20,6 +20,7 @@ from pydag.jaxinterop.content.values import check_value
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.public.hints import MISSING
+from pydag.public.tracebacks import short_tracebacks
 from pydag.structure.text import short_repr
 from pydag.typing import Dag as AnyDag
 from pydag.typing import Identity, Leaf
@@ -27,6 +28,7 @@ from pydag.typing import Identity, Leaf
 from .opened import Opened, content, is_plain, kind_of
 
 
+@short_tracebacks
 @with_wrapper_options
 def save(
     path: str | os.PathLike[str],

@@ -10,6 +10,7 @@ from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.numbers import with_arrays
 from pydag.optree_api.broadcast import broadcast_prefix
 from pydag.public.hints import check_function
+from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
 from .paths import KeyPath, TakesPath, by_path, key_path
@@ -21,6 +22,7 @@ T = TypeVar("T")
 _NOTHING: Any = object()
 
 
+@short_tracebacks
 def flatten(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[list[Leaf], Structure]:
     """The distinct leaves of a DAG, and its structure.
 
@@ -41,6 +43,7 @@ def flatten(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[list[Leaf], Struc
     return found, Structure(content)
 
 
+@short_tracebacks
 def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
     """The distinct leaves of a DAG: arrays, refs, and the numbers of dicts and records.
 
@@ -102,6 +105,7 @@ def unflatten(treedef: Structure, leaves: Iterable[Leaf]) -> Dag:
 def map(f: Callable[..., Any], tree: Builtin, *rest: Dag, is_leaf: IsLeaf | None = None) -> Any: ...
 @overload
 def map(f: Callable[..., Any], tree: T, *rest: Dag, is_leaf: IsLeaf | None = None) -> T: ...
+@short_tracebacks
 def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = None) -> Any:
     """Call a function once for each distinct leaf; the result is shared as `tree` is.
 
@@ -154,6 +158,7 @@ def _asks(tree: Dag, is_leaf: Any, takes_path: bool) -> IsLeaf | None:
     return by_path(tree, is_leaf) if takes_path and is_leaf is not None else is_leaf
 
 
+@short_tracebacks
 def flatten_with_path(
     tree: Dag,
     is_leaf: "IsLeaf | TakesPath | None" = None,
@@ -223,6 +228,7 @@ def map_with_path(
     is_leaf: "IsLeaf | TakesPath | None" = None,
     is_leaf_takes_path: bool = False,
 ) -> T: ...
+@short_tracebacks
 def map_with_path(
     f: Callable[..., Any],
     tree: Dag,
@@ -300,6 +306,7 @@ def all(tree: Dag, *, is_leaf: IsLeaf | None = None) -> bool:
     return builtins.all(leaves(tree, is_leaf))
 
 
+@short_tracebacks
 def transpose(
     outer_treedef: Structure, inner_treedef: Structure | None, pytree_to_transpose: Dag
 ) -> Any:
@@ -329,6 +336,7 @@ def transpose(
     return inner_treedef.unflatten(found)
 
 
+@short_tracebacks
 def broadcast(prefix_tree: Dag, full_tree: Dag, is_leaf: IsLeaf | None = None) -> Any:
     """A DAG of the structure of `full_tree`, with what a tree prefix says for each leaf.
 

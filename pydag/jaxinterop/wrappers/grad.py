@@ -13,6 +13,7 @@ from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import check_function, numbers_of
 from pydag.jaxinterop.typed import A, Gradient, GradOptions, OfFirst, P, R
+from pydag.public.hints import raise_unexpected
 from pydag.typing import Identity, Where
 
 from .differentiated import Differentiated, checked_pair
@@ -184,6 +185,8 @@ def grad(
     (12.0, None)
     """
     more: Any = options
+    for name in options.keys() - GradOptions.__annotations__.keys():
+        raise_unexpected(name)
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, **more)
 
     @wraps(fun)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracebacks of mistakes end where the user's code called a function of pydag's."""
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FOLDER = f"{Path(__file__).parents[1]}{os.sep}"
+
+
+def short_tracebacks(function: F) -> F:
+    """The function; an error about what it is given shows no frames of pydag's within it."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, ValueError, OSError) as error:
+            raise error.with_traceback(_of_others(error.__traceback__)) from error.__cause__
+
+    return call  # type: ignore[return-value]  # it is called alike
+
+
+def _of_others(traceback: TracebackType | None) -> TracebackType | None:
+    """The frames that aren't pydag's, such as those of functions that it called."""
+    frames = []
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(_FOLDER):
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    found = None
+    for each in reversed(frames):
+        found = TracebackType(found, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return found
