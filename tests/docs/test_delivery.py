@@ -65,14 +65,14 @@ def test_safetensors_that_is_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_pythons() -> None:
-    """Classifiers, wheels and `requires-python` agree; no wheel is free-threaded."""
+    """Each Python of the classifiers, which were run, gets a wheel; no wheel is free-threaded."""
     named = {
         found[1]
         for line in PROJECT["project"]["classifiers"]
         if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line))
     }
     built = re.findall(r"cp3(\d+)-", PROJECT["tool"]["cibuildwheel"]["build"])
-    assert named == {f"3.{minor}" for minor in built}
+    assert named <= {f"3.{minor}" for minor in built}
     assert PROJECT["project"]["requires-python"] == f">={min(named, key=lambda v: int(v[2:]))}"
     assert f"3.{sys.version_info[1]}" in named
     assert not any("Free Threading" in line for line in PROJECT["project"]["classifiers"])

@@ -9,7 +9,7 @@ from pydag.registry.fields import register_module
 # What modules of PyTorch have, and what to write for it.
 _OF_TORCH = {
     "forward": "Define __call__, and call the model.",
-    "load_state_dict": "Write model = pj.load(path, model), or pj.from_checkpoint(arrays, model).",
+    "load_state_dict": "Write model = pj.load(path, model), or pj.from_checkpoint(model, arrays).",
     "named_parameters": "pydag.dag_flatten_with_path(model) gives the paths and the arrays.",
     "parameters": "pj.optimizer takes the model itself; pj.tree.leaves(model) lists its arrays.",
     "state_dict": "pj.save(path, model) writes it; pydag.dag_flatten_with_path(model) lists it.",
