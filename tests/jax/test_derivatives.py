@@ -129,18 +129,6 @@ def test_jvp() -> None:
     assert (float(tangent["x"]), float(tangent["z"]), tangent["name"]) == (6.0, 3.0, None)
 
 
-def test_linearize() -> None:
-    """As `jvp`, for many tangents."""
-    value, pushforward = jaxinterop.linearize(with_half, tied())
-    assert float(value["z"]) == 4.5
-    for by in (1.0, 2.0):
-        scaled = {name: None if t is None else t * by for name, t in TANGENT.items()}
-        scaled["b"] = scaled["a"]
-        tangent = pushforward(scaled)
-        assert tangent["x"] is tangent["y"][0]
-        assert float(tangent["x"]) == 6.0 * by
-
-
 def test_tangents_that_differ_where_one_object_stood() -> None:
     """`SharingError` with both paths, and a note that says which tree it is."""
     halves = {"a": jnp.float32(1.0), "b": jnp.float32(2.0), "name": None}
@@ -184,22 +172,7 @@ def test_what_has_no_derivative() -> None:
     assert jaxinterop.linearize(lambda i: 2.0 * i, 3)[1](None) == 0.0
 
 
-BOTH = pytest.mark.parametrize("jacobian", [jaxinterop.jacfwd, jaxinterop.jacrev])
-
-
 tied_pair = tied_under("a", "b", lambda: jnp.array([1.0, 2.0]))
-
-
-@BOTH
-def test_aux_and_static_leaves(jacobian: Any) -> None:
-    """What is passed on comes back; None stands for static leaves, on both sides."""
-
-    def f(p: Any) -> Any:
-        return {"out": p["w"] ** 2, "name": "out"}, [p["w"], p["name"]]
-
-    found, aux = jacobian(f, has_aux=True)({"w": jnp.float32(3.0), "name": "net"})
-    assert found == {"out": {"w": 6.0, "name": None}, "name": None}
-    assert aux == [3.0, "net"]
 
 
 def test_hessian() -> None:
@@ -241,17 +214,6 @@ def test_the_order_of_argnums() -> None:
     assert jaxinterop.grad(f, [1])(*values) == (3.0,)
     with pytest.raises(TypeError, match="called with 3 positional arguments"):
         jaxinterop.grad(f, 3)(*values)
-
-
-def test_keyword_arguments_share_the_table() -> None:
-    """They aren't differentiated, but hold the objects that other arguments hold."""
-
-    def f(p: Any, *, scale: Any, same: Any) -> Any:
-        assert scale[0] is same
-        return p["a"] * scale[0] + same
-
-    scale = jnp.float32(2.0)
-    assert jaxinterop.grad(f)(tied_number(), scale=[scale], same=scale) == {"a": 2.0, "b": 2.0}
 
 
 def test_aux_of_gradients() -> None:

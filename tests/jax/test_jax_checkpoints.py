@@ -159,15 +159,6 @@ def test_a_dag_is_written_once(tmp_path: Path, checkpointer: Any) -> None:
     assert_restored(checkpointer.restore(ours, Dag(wide(1))).tree)
 
 
-def test_a_derefed_model_keeps_its_nesting(tmp_path: Path, checkpointer: Any) -> None:
-    """`deref` writes the array once too, at its anchor, and `reref` ties again."""
-    path = written(checkpointer, tmp_path / "derefed", pydag.deref(wide()))
-    found = checkpointer.restore(path)
-    assert found["encoder"]["w"] is None
-    assert found["decoder"]["w"][0].shape == (128, 128)
-    assert_restored(pydag.reref(checkpointer.restore(path, pydag.deref(wide(1)))))
-
-
 class Configured(pj.Module):
     def __init__(self, depth: int = 2, name: str = "net", eps: Any = None) -> None:
         self.w = jnp.zeros(3)

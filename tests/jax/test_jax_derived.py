@@ -84,20 +84,6 @@ def test_each_object_is_computed_once() -> None:
     assert plain["c"].tolist() == (4 * W).tolist()
 
 
-def test_keyword_arguments_and_partials() -> None:
-    """They go to the function; partials and keywords in another order make the same structure."""
-    a, b = (pj.Derived(functools.partial(jnp.sum, axis=0), W, keepdims=True) for _ in range(2))
-    assert pj.resolved(a).tolist() == [[18.0, 22.0, 26.0]]
-    assert pydag.dag_structure(a) == pydag.dag_structure(b)
-    assert hash(pydag.dag_structure(a)) == hash(pydag.dag_structure(b))
-    first, second = (pj.Derived(jnp.sum, W, axis=0, keepdims=True) for _ in range(2))
-    second = pj.Derived(jnp.sum, W, keepdims=True, axis=0)
-    assert pydag.dag_structure(first) == pydag.dag_structure(second)
-    other = pj.Derived(functools.partial(jnp.sum, axis=1), W, keepdims=True)
-    assert pydag.dag_structure(a) != pydag.dag_structure(other)
-    assert pj.resolved(pj.Derived(functools.partial(jnp.add, 1.0), W))[0, 0] == 1.0
-
-
 def test_numbers_among_the_sources_are_configuration() -> None:
     """As those of a module: not traced, so that they may be a shape, and not trained."""
     model = {"flat": pj.Derived(jnp.reshape, W, (3, 4)), "twice": pj.Derived(jnp.multiply, W, 2.0)}
@@ -220,21 +206,6 @@ def test_vmap_scan_and_checkpoint() -> None:
     assert last["out"].sources[0] is last["embed"]
     found = pj.grad(lambda m: pj.checkpoint(loss)(m))(tied())["embed"]
     np.testing.assert_allclose(found, jax.grad(plain_loss)(W), rtol=1e-6)
-
-
-def test_a_call_of_a_compiled_function_costs_nothing_more() -> None:
-    """`f` runs when the function is traced, and then never again."""
-    calls: list[Any] = []
-
-    def note(x: Any) -> Any:
-        calls.append(x)
-        return x.T
-
-    model = {"embed": W, "out": pj.Derived(note, W)}
-    compiled = pj.jit(loss)
-    for _ in range(3):
-        compiled(model)
-    assert len(calls) == 1
 
 
 def test_a_model_that_is_built_anew_is_not_compiled_anew() -> None:
@@ -449,44 +420,6 @@ def test_modules_that_resolve_are_inherited_from() -> None:
     np.testing.assert_allclose(below(X), 2 * jnp.tanh(X @ W) @ W.T)
     assert type(Not().again()) is pj.Derived
     assert Not().more() == (3, 4)
-
-
-def test_outside_of_tracing_it_is_cheap() -> None:
-    """Resolving takes no more calls of Python functions than there are derived leaves."""
-    import sys
-
-    model = [pj.Derived(double, 1) for _ in range(100)]
-    calls: list[str] = []
-
-    def note(frame: Any, event: str, _: Any) -> None:
-        if event == "call":
-            calls.append(frame.f_code.co_name)
-
-    pj.resolved(model)
-    sys.setprofile(note)
-    try:
-        pj.resolved(model)
-    finally:
-        sys.setprofile(None)
-    assert calls.count("double") == 100
-    assert len(calls) < 600
-
-
-class Transposed(pj.Module):
-    """An embedding, and a head that is its transpose."""
-
-    def __init__(self) -> None:
-        self.embed = W
-        self.out = pj.Derived(jnp.transpose, self.embed)
-
-
-def test_a_model_that_is_returned_as_it_is_keeps_its_derived_leaves() -> None:
-    """The caller gets the own object back, without a warning."""
-    model = Transposed()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert pj.resolve_arguments(lambda model: model)(model) is model
-    assert type(model.out) is pj.Derived
 
 
 def test_a_function_may_give_a_derived_leaf() -> None:

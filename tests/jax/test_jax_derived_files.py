@@ -7,7 +7,6 @@ import functools
 import json
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,6 @@ from safetensors.numpy import load_file
 import pydag
 from pydag import jaxinterop as pj
 from pydag.files.save import STRUCTURE
-from pydag.registry.function_names import FunctionNames, function_name
-from pydag.registry.known_functions import KNOWN
-from pydag.views.file import file_view
 
 W = jnp.arange(12.0).reshape(4, 3)
 
@@ -128,13 +124,6 @@ def test_a_lambda_is_refused_with_path_and_cure(path: Path) -> None:
     assert pj.load(path, model)["a"][0].out.f is model["a"][0].out.f
 
 
-def test_values_for_others(path: Path) -> None:
-    """A resolved model is a file of plain arrays."""
-    pj.save(path, pj.resolved({"embed": W, "out": pj.Derived(jnp.transpose, W)}))
-    found = load_file(path)
-    assert found["out"].tolist() == W.T.tolist()
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -168,65 +157,6 @@ def test_no_other_function_is_found_for_a_file(path: Path, name: str) -> None:
     assert set(sys.modules) - before <= {"pydag.registry.known_functions"}
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *({"function": 1}, {"function": ["a"]}, {"partial": []}, {"partial": {"tuple": []}}),
-        {"partial": [1, {"tuple": []}, {"tuple": []}]},
-        {"partial": [{"function": "jax.numpy:sum"}, {"tuple": []}, {"tuple": [1]}]},
-        {"partial": [{"function": "jax.numpy:sum"}, 1, {"tuple": []}]},
-    ],
-    ids=str,
-)
-def test_malformed_functions_are_refused(value: Any) -> None:
-    """As all else that is wrong in the text of a structure: a ValueError that names the field."""
-    whole = json.loads(pydag.dag_structure(Model()).to_json())
-    text = json.dumps(whole).replace('{"function": "jax.numpy:transpose"}', json.dumps(value))
-    assert text != json.dumps(whole)
-    with pytest.raises(ValueError, match="malformed structure: refs"):
-        pydag.PyDagSpec.from_json(text)
-
-
-DANGEROUS = {
-    *("load", "save", "savez", "savetxt", "loadtxt", "memmap", "fromfile", "genfromtxt"),
-    *("vectorize", "frompyfunc", "apply_along_axis", "piecewise", "fromfunction"),
-}
-
-
-def test_the_list_has_array_functions_alone() -> None:
-    """Each is a callable of its module; none opens files, calls what it is given, or is a class."""
-    for module, names in KNOWN.items():
-        for name in names:
-            found = FunctionNames().find(f"{module}:{name}")
-            assert callable(found)
-            assert not isinstance(found, type)
-        assert DANGEROUS.isdisjoint(names)
-
-
-@pytest.mark.parametrize(
-    ("f", "name"),
-    [
-        (jnp.transpose, "jax.numpy:transpose"),
-        (jax.nn.relu, "jax.nn:relu"),
-        (scaled, f"{__name__}:scaled"),
-        (Maker.method, f"{__name__}:Maker.method"),
-        (Maker.static, f"{__name__}:Maker.static"),
-        (Maker.of_class, f"{__name__}:Maker.of_class"),
-        (Maker().method, None),
-        (lambda x: x, None),
-        (functools.partial(scaled, 1), None),
-    ],
-)
-def test_names_of_functions(f: Callable[..., Any], name: str | None) -> None:
-    """A function has a name if it is found by it again; the list's names come first."""
-    assert function_name(f) == name
-    if name is not None:
-        assert FunctionNames([f]).find(name) == f
-    else:
-        with pytest.raises(TypeError, match="functions= takes functions that can be found"):
-            FunctionNames([f])
-
-
 def test_a_view_shows_a_call() -> None:
     """A derived leaf is one row, with its sources; where one is a container, it has rows."""
     model: Any = {
@@ -251,13 +181,6 @@ def test_a_view_shows_a_call() -> None:
     assert " 3 leaves, " in shown[-1]
     assert "transpose(*0, axes=(1, 0))" in pydag.view(model)._repr_html_()
     assert "transpose(*0" in pydag.view(model).dot()
-
-
-def test_a_view_of_a_file_shows_a_call(path: Path) -> None:
-    """Without the function, which need not be there."""
-    pj.save(path, Model(functools.partial(scaled, by=3.0)))
-    assert "├─ .embed: &0 f32[4,3]" in str(file_view(path))
-    assert "└─ .out: partial(scaled, by=3.0)(*0)" in str(file_view(path))
 
 
 def test_a_difference_is_explained_by_the_function() -> None:

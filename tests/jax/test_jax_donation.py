@@ -47,15 +47,6 @@ def test_only_what_is_meant_is_donated(options: Any) -> None:
     assert not x.is_deleted()
 
 
-def test_a_donated_keyword_argument() -> None:
-    """A number means the argument also when it is given by name."""
-    for options in ({"donate_argnums": 1}, {"donate_argnames": ["state"]}):
-        params, state = tied(), [jnp.zeros(3)]
-        jaxinterop.jit(both_changed, **options)(params, state=state)
-        assert state[0].is_deleted()
-        assert not params["a"].is_deleted()
-
-
 def test_one_array_in_two_donated_arguments() -> None:
     """It is donated once."""
     w = jnp.ones((2, 2))
@@ -134,18 +125,3 @@ def test_numbers_are_not_donated() -> None:
         pj.jit(run, update_argnums=0, donate_argnums=0)(tree)
     assert (tree["w"].tolist(), tree["rate"], tree["epoch"]) == ([0.25, 0.25], 0.5, 3)
     assert (type(tree["rate"]), type(tree["epoch"])) == (float, int)
-
-
-def test_other_arguments_are_donated_as_ever() -> None:
-    """An argument that isn't updated is donated whole; one array in both is the updated one's."""
-    net, rest = Net(new_table()), {"a": jnp.ones(3), "b": jnp.ones(3)}
-
-    def both(net: Any, rest: Any) -> Any:
-        net.w = net.w + rest["a"]
-        return {"a": 2 * rest["a"], "b": 2 * rest["b"]}
-
-    pj.jit(both, update_argnums=0, donate_argnums=(0, 1))(net, rest)
-    assert rest["a"].is_deleted()
-    assert rest["b"].is_deleted()
-    assert net.w.tolist() == [2.0, 2.0, 2.0]
-    assert not net.count.is_deleted()

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equinox modules that are tied by putting one object into two attributes, and nothing else."""
+"""Modules of equinox and flax that are tied by assignment, and nothing else."""
 
-import dataclasses
 import io
 from typing import Any
 
 import equinox
+import flax
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.tree_util import keystr
+from flax.core import freeze
 
 import pydag
 from pydag import jaxinterop
@@ -80,23 +80,6 @@ def test_filter_jit_and_filter_grad() -> None:
     assert float(value) == pytest.approx(float(loss(net(), X)))
 
 
-def test_flags_and_numbers_beside_arrays() -> None:
-    """Flags are configuration: a gradient has None for them, and a Dag keeps them from JAX."""
-    layer = eqx.nn.Linear(3, 3, key=jax.random.key(0))
-    model = {"a": layer, "b": layer, "dropout": eqx.nn.Dropout(0.5, inference=True)}
-
-    def f(model: Any) -> Any:
-        return jnp.sum(model["dropout"](model["b"](model["a"](X))))
-
-    gradient = jaxinterop.jit(jaxinterop.grad(f))(model)
-    assert gradient["a"] is gradient["b"]
-    assert (gradient["dropout"].p, gradient["dropout"].inference) == (None, None)
-    filtered = eqx.filter_jit(eqx.filter_grad(lambda dag: f(dag.tree)))(Dag(model)).tree
-    assert filtered["a"] is filtered["b"]
-    assert filtered["dropout"].inference is True
-    assert jnp.allclose(filtered["a"].weight, gradient["a"].weight)
-
-
 def test_a_flag_is_set_on_the_model() -> None:
     """Equinox's own ways to set one see the module itself; what is compiled takes it as it is."""
     dropout = eqx.nn.Dropout(0.5)
@@ -105,28 +88,6 @@ def test_a_flag_is_set_on_the_model() -> None:
     assert 0.0 in noisy(dropout, X, key).tolist()
     assert noisy(eqx.nn.inference_mode(dropout), X, key).tolist() == X.tolist()
     assert noisy(eqx.tree_at(lambda d: d.p, dropout, 0.0), X, key).tolist() == X.tolist()
-
-
-def test_filter_vmap() -> None:
-    """Many models in one Dag, or one model and many inputs."""
-    xs = jnp.stack([X, 2 * X])
-    one = eqx.filter_vmap(dag_loss, in_axes=(None, 0))(Dag(net()), xs)
-    assert jnp.allclose(one, jnp.stack([loss(net(), x) for x in xs]))
-
-    models = eqx.filter_vmap(lambda key: Dag(Net(key)))(jax.random.split(jax.random.key(0), 3))
-    assert_tied(models.tree)
-    assert models.tree.first.weight.shape == (3, 3, 3)
-    assert eqx.filter_vmap(dag_loss, in_axes=(0, None))(models, X).shape == (3,)
-
-
-def test_partition_and_combine() -> None:
-    """A Dag that was split by a filter and put together again is tied."""
-    arrays, rest = eqx.partition(Dag(net()), lambda x: eqx.is_array(x) and x.ndim == 2)
-    assert len(jax.tree.leaves(arrays)) == 3
-    assert_tied(eqx.combine(arrays, rest).tree)
-    frozen = eqx.filter_grad(lambda a, b: dag_loss(eqx.combine(a, b), X))(arrays, rest)
-    assert frozen.tree.first.bias is None
-    assert frozen.tree.first.weight.shape == (3, 3)
 
 
 def test_tree_at() -> None:
@@ -147,37 +108,6 @@ def test_serialisation() -> None:
     found = eqx.tree_deserialise_leaves(ours, Dag(Net(jax.random.key(1))))
     assert_tied(found.tree)
     assert eqx.tree_equal(found, Dag(net()))
-
-
-def test_paths_read_well() -> None:
-    """JAX's paths into a Dag are attributes and indices, each weight once."""
-    paths = [keystr(path) for path, _ in jax.tree.leaves_with_path(Dag(net()))]
-    assert paths[:3] == [".tree.first.weight", ".tree.first.bias", ".tree.middle.layers[0].weight"]
-    assert not any("last" in path for path in paths)
-
-
-def test_a_module_of_modules_of_other_kinds() -> None:
-    """Modules, dicts and classes of one's own hold one another, and share throughout."""
-
-    @pydag.register_fields
-    class Holder:
-        def __init__(self, layer: Any) -> None:
-            self.layer = layer
-
-    model = net()
-    tree = {"net": model, "holders": [Holder(model.first), Holder(model.first)]}
-    out = jaxinterop.jit(
-        lambda tree: pydag.dag_map(lambda x: x * 2 if eqx.is_array(x) else x, tree)
-    )(tree)
-    assert_tied(out["net"])
-    assert out["holders"][0].layer is out["holders"][1].layer is out["net"].last
-
-
-def test_a_frozen_module_stays_frozen() -> None:
-    """What comes back is a module like any other: equinox's checks hold."""
-    out = jaxinterop.jit(lambda model: model)(net())
-    with pytest.raises(Exception, match="cannot assign"):
-        out.first = None
 
 
 class Around(jaxinterop.Module):
@@ -201,21 +131,18 @@ def test_inference_mode_of_own_modules() -> None:
     assert jnp.allclose(jaxinterop.jit(lambda net, x: net(x))(evaluated, x), expected)
 
 
-def test_inference_is_an_attribute_as_any_other() -> None:
-    """Modules without it have none, one of their own counts."""
+# --- linen: parameters are dicts ---
 
-    class Own(jaxinterop.Module):
-        def __init__(self, **attributes: Any) -> None:
-            self.w = jnp.ones(2)
-            vars(self).update(attributes)
 
-    assert not hasattr(Own(), "inference")
-    own: Any = Own(inference=True)
-    assert own.inference is True
+def test_frozen_dicts() -> None:
+    """A FrozenDict is a node like any other."""
+    w = jnp.ones(2)
+    out = jaxinterop.jit(lambda tree: tree)(freeze({"a": w, "b": {"c": w}}))
+    assert type(out) is flax.core.FrozenDict
+    assert out["a"] is out["b"]["c"]
 
-    @dataclasses.dataclass
-    class Data(jaxinterop.Module):
-        inference: bool
-        w: Any
 
-    assert Data(False, 1.0).inference is False
+# --- NNX: objects with variables ---
+
+
+# --- flax.serialization ---

@@ -7,7 +7,6 @@ import functools
 import gc
 import inspect
 import sys
-import threading
 import types
 import weakref
 from typing import Any
@@ -17,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from operations import python_calls
-from parallel import outcomes
 from small_models import tied_under
 
 import pydag
@@ -223,22 +221,6 @@ def test_a_closure_that_was_changed() -> None:
         function(jnp.ones(2))
     cell.cell_contents = caller
     assert function(jnp.ones(2)).tolist() == [2, 2]
-
-
-def test_threads_that_trace_at_once() -> None:
-    """Each gets the names of its own arguments in JAX's error."""
-    together, names = threading.Barrier(2), ("left", "right")
-
-    def trace(i: int) -> None:
-        def step(model: Any) -> Any:
-            together.wait(300)
-            return bool(model[names[i]])
-
-        pj.jit(step)({names[i]: jnp.ones(())})
-
-    for i, error in enumerate(outcomes(trace, 2)):
-        assert f"['{names[i]}']" in str(error)
-        assert names[1 - i] not in str(error)
 
 
 def test_bare_arguments_between_others() -> None:

@@ -44,20 +44,6 @@ def test_scan() -> None:
     assert (ys["s"].tolist(), ys["kind"]) == ([1.0, 3.0, 6.0], "slice")
 
 
-def test_scan_options() -> None:
-    """`length`, `reverse` and `unroll` reach JAX; nothing to scan over is None."""
-
-    def body(carry: Any, x: Any) -> Any:
-        assert x is None
-        return double(carry), None
-
-    carry, ys = jaxinterop.scan(body, tied(), length=3, unroll=2)
-    assert_tied(carry, 8.0)
-    assert ys is None
-    _, ys = jaxinterop.scan(lambda c, x: (c, c + x), 0.0, jnp.arange(3.0), reverse=True)
-    assert ys.tolist() == [0.0, 1.0, 2.0]
-
-
 def test_fori_loop() -> None:
     """With bounds that are known and with bounds that are not."""
 
@@ -116,20 +102,6 @@ def doubled(tree: Any) -> Any:
 def same(tree: Any) -> Any:
     """The tree."""
     return tree
-
-
-def test_operands_share() -> None:
-    """One identity table spans all operands; the predicate is none of them."""
-
-    def f(x: Any, y: Any) -> Any:
-        assert x is y[0]
-        return x + y[0]
-
-    w = jnp.float32(3.0)
-    assert jaxinterop.cond(w > 2, f, lambda x, y: x, w, [w]) == 6.0
-    assert jaxinterop.cond(True, lambda: 1.0, lambda: 2.0) == 1.0
-    assert jaxinterop.cond(True, doubled, same, operand=tied_number())["a"] == 6.0
-    assert jaxinterop.switch(0, [doubled, same], operand=tied_number())["a"] == 6.0
 
 
 def test_a_branch_may_tie_what_was_not_tied() -> None:

@@ -111,23 +111,6 @@ def test_untying_inside_of_another_compiled_function() -> None:
     assert warned(lambda: [inner(tied()), inner(tied())]) == []
 
 
-def test_sixty_levels() -> None:
-    """It is linear in objects, not in paths."""
-    tree: Any = [jnp.ones(2)]
-    for _ in range(60):
-        tree = [tree, tree]
-
-    def untied_below(tree: Any) -> Any:
-        new = pydag.dag_map(lambda x: x + 1, tree)
-        top = new[0]
-        new[0] = [top[0], top[1]]
-        return new
-
-    [text] = warned(lambda: pj.jit(untied_below)(tree))
-    assert "args[0][0] and args[0][1] are one object" in text
-    assert len(text) < 2000
-
-
 class Policy(pj.Module):
     """A model with two weights, one of which is at two places."""
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a module holds as a number or a flag is configuration; in a record it is data."""
+"""`Module`; what a module holds as a number is configuration; in a record it is data."""
 
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from collections import OrderedDict, deque, namedtuple
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -47,43 +49,6 @@ class Record:
         self.x = x
 
 
-def loss(norm: Norm, x: Any) -> Any:
-    return jnp.sum(norm(x) ** 2)
-
-
-def test_a_function_branches_on_flags_and_shapes_by_numbers() -> None:
-    """Under `jit` and under `grad`, as without."""
-    norm = Norm()
-    expected = loss(norm, 2.0)
-    assert jaxinterop.jit(loss)(norm, 2.0) == expected
-    assert jaxinterop.jit(jaxinterop.value_and_grad(loss))(norm, 2.0)[0] == expected
-
-
-def test_configuration_is_not_differentiated() -> None:
-    """It stays in the gradient, being structure; the arrays have theirs."""
-    for gradient in (
-        jaxinterop.grad(loss)(Norm(), 2.0),
-        jaxinterop.jit(jaxinterop.grad(loss))(Norm(), 2.0),
-        jaxinterop.vjp(loss, Norm(), 2.0)[1](jnp.float32(1.0))[0],
-    ):
-        assert gradient.scale.tolist() == np.full((2, 2, 2), 10.0).tolist()
-        assert (gradient.eps, gradient.is_training) == (0.5, True)
-        assert gradient.shape == [2, (1, {"channels": 3})]
-
-
-def test_numbers_of_records_and_dicts_are_traced() -> None:
-    """As in JAX."""
-    for tree in (Record(3.0), {"x": 3.0}, 3.0, [Record({"x": (3.0,)})]):
-
-        def f(tree: Any) -> Any:
-            [x] = pydag.dag_leaves(tree)
-            assert isinstance(x, jax.core.Tracer)
-            return x**2
-
-        assert pydag.dag_leaves(jaxinterop.grad(f)(tree)) == [6.0]
-        assert jaxinterop.jit(f)(tree) == 9.0
-
-
 Pair = namedtuple("Pair", "a b")
 
 HOLDERS: dict[str, Any] = {
@@ -115,25 +80,6 @@ def test_the_nearest_registered_owner_counts(holder: str, number: Any) -> None:
     for tree in (Holder(number), Holder(Record(number)), Record(Holder(number)), [Holder(number)]):
         jaxinterop.jit(kinds)(tree)
     assert seen == [{False}, {True}, {False}, {False}]
-
-
-def test_other_registries_say_records() -> None:
-    """Of the libraries' classes only equinox's modules are modules."""
-
-    @jax.tree_util.register_dataclass
-    @dataclasses.dataclass
-    class Known:
-        x: Any
-
-    class Holder(Module):
-        def __init__(self, known: Any) -> None:
-            self.known = known
-
-    def f(tree: Any) -> Any:
-        assert isinstance(pydag.dag_leaves(tree)[0], jax.core.Tracer)
-        return 1
-
-    assert jaxinterop.jit(f)(Holder(Known(0.5))) == 1
 
 
 def test_arrays_in_the_place_of_numbers_are_traced() -> None:
@@ -172,30 +118,6 @@ def test_every_wrapper_leaves_configuration_alone(name: str) -> None:
     assert (out["norm"].scale == 2.0).all()
 
 
-def test_vmap_of_a_constructor() -> None:
-    """Arrays get an axis; numbers, flags and text stay what they are."""
-    scales = jnp.arange(3.0)
-
-    def make(scale: Any) -> Norm:
-        norm = Norm()
-        norm.scale = scale * norm.scale
-        return norm
-
-    many = jaxinterop.vmap(make)(scales)
-    assert many.scale.shape == (3, 2, 2, 2)
-    assert (many.eps, many.is_training, many.shape) == (0.5, True, [2, (1, {"channels": 3})])
-    totals = jaxinterop.vmap(lambda norm: jnp.sum(norm.scale) * norm.shape[0])(many)
-    assert totals.tolist() == [0.0, 16.0, 32.0]
-
-
-def test_the_structure_does_not_know_of_it() -> None:
-    """Specs, leaves and maps are those of `register_fields`, whatever the leaves are."""
-    leaves, spec = pydag.dag_flatten(Norm())
-    assert [x for x in leaves if not isinstance(x, jax.Array)] == [0.5, True, 2, 1, 3]
-    assert pydag.dag_structure(Norm(jnp.ones(2))) == spec
-    assert pydag.dag_map(lambda x: "x", Norm()).eps == "x"
-
-
 def test_a_dag_of_modules() -> None:
     """Plain JAX sees the arrays alone, and rebuilds the rest."""
     dag = Dag([Norm(), 2.5])
@@ -204,17 +126,6 @@ def test_a_dag_of_modules() -> None:
     assert (norm.eps, norm.is_training) == (0.5, True)
     assert number == 2.5
     assert isinstance(number, jax.Array)
-
-
-def test_a_dag_keeps_its_structure_whatever_its_leaves_are() -> None:
-    """A number that JAX puts in the place of an array is a leaf, though a module holds it."""
-    dag = jax.tree.map(lambda x: 7, Dag(Norm()))
-    assert dag.tree.scale == 7
-    assert jax.tree.leaves(dag) == [7]
-    treedefs: list[Any] = [jax.tree.structure(d) for d in (dag, Dag(Norm()))]
-    assert treedefs[0] == treedefs[1]
-    dag.tree.scale = jnp.zeros(1)
-    assert [np.shape(x) for x in jax.tree.leaves(dag)] == [(1,)]
 
 
 def test_a_number_that_is_configuration_and_data() -> None:
@@ -235,39 +146,178 @@ def test_a_number_that_is_configuration_and_data() -> None:
     assert out[0].sizes is out[1]["sizes"]
 
 
-def test_registration_takes_the_forms_of_register_fields() -> None:
-    """Bare, with arguments, in a namespace; fields that are meta; the same errors."""
+T = TypeVar("T")
 
-    @pydag.register_module
-    class Bare:
+
+class Tied(jaxinterop.Module):
+    """A tied weight, and configuration."""
+
+    def __init__(self) -> None:
+        self.w = self.tied = jnp.ones(3)
+        self.depth, self.name = 2, "net"
+
+    def __call__(self, x: Any) -> Any:
+        for _ in range(self.depth):
+            x = x * self.w
+        return jnp.sum(x * self.tied)
+
+
+def test_repr_is_a_view_unless_the_class_has_its_own() -> None:
+    """Its own is what it defines or inherits; what `@dataclass` writes isn't."""
+
+    class Own(Tied):
+        def __repr__(self) -> str:
+            return "own"
+
+    class Below(Own):
         pass
 
-    @pydag.register_module(meta_fields=("m",), namespace="modules")
-    class Given:
+    @dataclasses.dataclass
+    class Data(jaxinterop.Module):
+        w: Any
+        n: int = 1
+
+    assert repr(Tied()) == str(pydag.view(Tied()))
+    assert (repr(Own()), repr(Below())) == ("own", "own")
+    assert repr(Data(jnp.ones(2))) == str(pydag.view(Data(jnp.ones(2))))
+    unfinished = object.__new__(Data)
+    assert "Data object at" in repr(unfinished)
+
+
+def test_class_keywords_generics_and_further_hooks() -> None:
+    """Keywords reach the next `__init_subclass__`, `Generic` keeps its parameters."""
+    seen = []
+
+    class Tagged(jaxinterop.Module):
+        def __init_subclass__(cls, tag: str = "", **options: Any) -> None:
+            super().__init_subclass__(**options)
+            seen.append((cls.__name__, tag))
+
+    class Box(Tagged, Generic[T], tag="box"):
+        def __init__(self, content: T) -> None:
+            self.content, self.size = content, 1
+
+    class IntBox(Box[int], tag="int"):
+        pass
+
+    class Mixed(Generic[T], Tagged):  # noqa: PYI059 (such an order, too)
         def __init__(self) -> None:
-            self.m, self.rate = "meta", 0.5
+            self.w, self.size = jnp.ones(2), 1
 
-    assert pydag.dag_structure(Given(), namespace="modules").num_leaves == 1
-    f = jaxinterop.jit(lambda given: repr(given.rate), namespace="modules")
-    assert f(Given()) == "0.5"
-    with pytest.raises(ValueError, match="already registered"):
-        pydag.register_module(Bare)
-    with pytest.raises(ValueError, match="both data and meta"):
-        pydag.register_module(type("New", (), {}), ("a",), ("a",))
-    with pytest.raises(TypeError, match="sequence of names"):
-        pydag.register_module(type("New", (), {}), "a")
+    assert seen == [("Box", "box"), ("IntBox", "int"), ("Mixed", "")]
+    made: list[Any] = [Box(jnp.ones(2)), Mixed()]
+    int_box: Any = IntBox
+    for tree in [*made, int_box(jnp.ones(2))]:
+        assert len(jax.tree.leaves(tree)) == 1
+        assert jaxinterop.tree.map(lambda x: x + 1, tree).size == 1
 
 
-def test_a_subclass_that_nobody_registered_is_told() -> None:
-    """It holds arrays and would be a constant: the error names both ways to register it."""
+@pytest.mark.parametrize("options", [{}, {"frozen": True}, {"slots": True}, {"eq": False}])
+def test_dataclasses(options: dict[str, Any]) -> None:
+    """Fields that are marked static are structure, also where the decorator makes a new class."""
+
+    class Layer(jaxinterop.Module):
+        __annotations__ = {"w": Any, "n": int, "name": str}
+        n = 3
+        name = dataclasses.field(default="layer", metadata={"static": True})
+
+    decorate: Any = dataclasses.dataclass(**options)
+    layer = decorate(Layer)(jnp.ones(2))
+    again = jax.tree.map(lambda x: x + 1, layer)
+    assert (again.w.tolist(), again.n, again.name) == ([2.0, 2.0], 3, "layer")
+    assert len(pydag.dag_leaves(layer)) == 2
+    assert len(jax.tree.leaves(layer)) == 1
+
+
+def test_register_module_registers_with_jax() -> None:
+    """A class that JAX knows already stays as it is; `register` may say more afterwards."""
+
+    @pydag.register_module
+    class Plain:
+        def __init__(self) -> None:
+            self.w = self.v = jnp.ones(2)
+
+    assert len(jax.tree.leaves(Plain())) == 1
+
+    @pydag.register_module
+    @jax.tree_util.register_pytree_node_class
+    class Known:
+        def tree_flatten(self) -> tuple[tuple[int, ...], None]:
+            return (1, 2, 3), None
+
+        @classmethod
+        def tree_unflatten(cls, _: None, __: Any) -> Any:
+            return cls()
+
+    assert jax.tree.leaves(Known()) == [1, 2, 3]
+    jaxinterop.register(Plain, identity="nodes")
+    assert len(jax.tree.leaves(Plain())) == 2
+    with pytest.raises(ValueError, match="Duplicate"):
+        jaxinterop.register(Plain)
+    with pytest.raises(ValueError, match="Duplicate"):
+        jaxinterop.register(Known)
+
+
+def test_modules_registered_before_the_import() -> None:
+    """JAX knows them once `pydag.jaxinterop` is imported."""
+    source = """
+import pydag
+@pydag.register_module
+class Tied:
+    def __init__(self):
+        self.w = self.tied = 1.5j
+import jax, numpy as np
+before = len(jax.tree.leaves(Tied())), type(jax.tree.leaves(Tied())[0]).__name__
+import pydag.jaxinterop
+net = Tied()
+net.w = net.tied = np.ones(2)
+print(before, [x.shape for x in jax.tree.leaves(net)])
+"""
+    out = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert out.stdout == "(1, 'Tied') [(2,)]\n"
+
+
+def test_annotated_fields_without_init() -> None:
+    """Annotations make no `__init__`: an error about arguments says which decorator does."""
+
+    class Layer(jaxinterop.Module):
+        w: Any
+        b: Any
+
+    class Bare(jaxinterop.Module):
+        pass
 
     class Base:
-        def __init__(self) -> None:
-            self.w, self.eps = jnp.ones(2), 0.5
+        def __init__(self, w: Any) -> None:
+            self.w = w
 
-    pydag.register_module(Base)
-    forgotten = type("Forgotten", (Base,), {})
-    with pytest.raises(TypeError) as caught:
-        jaxinterop.jit(lambda model: model)(forgotten())
-    assert "pydag.register_module(Forgotten)" in str(caught.value)
-    assert "pydag.register_fields(Forgotten)" in str(caught.value)
+    class Mixed(jaxinterop.Module, Base):
+        pass
+
+    cure = r"annotated fields \(w, b\) make none\n  Decorate it with @dataclasses.dataclass"
+    layer: Any = Layer
+    makers: list[Any] = [lambda: layer(1, 2), lambda: layer(w=1)]
+    for make in makers:
+        with pytest.raises(TypeError, match=cure):
+            make()
+    with pytest.raises(TypeError, match=r"Bare\(\) takes no arguments: the class has no __init__$"):
+        cast(Any, Bare)(1)
+    decorated: Any = dataclasses.dataclass(Layer)
+    assert decorated(1, b=2).b == 2
+    assert Mixed(3).w == 3
+    assert vars(Bare()) == {}
+
+
+@pytest.mark.parametrize("name", ["parameters", "state_dict", "forward", "to"])
+def test_what_a_module_of_pytorch_has(name: str) -> None:
+    """An `AttributeError` says what to write; any other name is as ever."""
+
+    class Model(jaxinterop.Module):
+        def __init__(self) -> None:
+            self.w = jnp.ones(2)
+
+    with pytest.raises(AttributeError, match=rf"'Model' object has no attribute '{name}'\n  \w"):
+        getattr(Model(), name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'u'$"):
+        getattr(Model(), "u")  # noqa: B009 (a type checker knows)
+    assert not hasattr(Model(), "nothing")

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import pydag
 from pydag import _core, jaxinterop
-from pydag.jaxinterop.foreign import flax_private
 from pydag.jaxinterop.registries import jax_registry
 
 ONE = jnp.ones(2)
@@ -139,18 +138,6 @@ def test_flaxs_own_objects(name: str) -> None:
         assert is_opened_by_core(node) or isinstance(node, nnx.State), type(node)
 
 
-def test_a_tree_is_shared_as_it_was() -> None:
-    """Modules and Variables at two places stay one; leaves come in JAX's order, each once."""
-    made = model()
-    leaves, spec = pydag.dag_flatten(made)
-    built = pydag.dag_unflatten(spec, leaves)
-    assert built.again is built.blocks[0]
-    assert built.named["b"] is built.blocks[1].linear.kernel
-    distinct = {id(x): None for x in jax.tree.leaves(made) if isinstance(x, jax.Array)}
-    assert [id(x) for x in leaves if isinstance(x, jax.Array)] == list(distinct)
-    assert pydag.dag_structure(built) == spec
-
-
 # --- random objects ---
 
 NAMES = st.sampled_from(["a", "b", "_c", "name_d", "e"])
@@ -259,33 +246,6 @@ def test_what_is_remembered_keeps_nothing_of_the_users() -> None:
         assert [reference() for reference in gone] == [None] * len(gone)
 
 
-def test_one_metadata_value_that_changes_in_place() -> None:
-    """The dict of metadata is compared item by item: a spec doesn't fit after a change in it."""
-    variable = nnx.Param(ONE, tag="x")
-    spec = pydag.dag_structure(variable)
-    variable._var_metadata["tag"] = "y"
-    assert pydag.dag_structure(variable) != spec
-    assert dict(pydag.dag_flatten_one_level(variable)[1])["tag"] == "y"
-
-
-def test_hooks_of_variables_do_not_run() -> None:
-    """Opening and building call no hook, as in JAX: the leaf is the raw value."""
-
-    class Doubled(nnx.Param):
-        def get_value(self, **options: Any) -> Any:
-            raise AssertionError
-
-        def set_value(self, *args: Any, **options: Any) -> None:
-            raise AssertionError
-
-    variable = Doubled(ONE)
-    for _ in range(3):
-        built = pydag.dag_map(lambda x: x + 1, variable)
-        assert type(built) is Doubled
-        assert built.get_raw_value().tolist() == [2, 2]
-    assert is_opened_by_core(variable)
-
-
 def test_a_class_with_functions_of_its_own() -> None:
     """A class that overrides how flax opens it is opened by its own functions."""
 
@@ -312,214 +272,6 @@ def test_a_class_with_functions_of_its_own() -> None:
         assert [x.tolist() for x in pydag.dag_leaves(odd)] == [[2, 2], [1, 1]]
     assert not is_opened_by_core(odd)
     assert vars(pydag.dag_map(lambda x: x, odd)).keys() == {"a", "b"}
-
-
-def test_classes_that_hook_into_being_made() -> None:
-    """`__init_subclass__`, `__new__` and properties of a subclass are as flax has them."""
-    made = []
-
-    class Base(nnx.Module):
-        def __init_subclass__(cls, **options: Any) -> None:
-            super().__init_subclass__(**options)
-            made.append(cls)
-
-        def __new__(cls, *args: Any) -> Any:
-            made.append("new")
-            return super().__new__(cls)
-
-        @property
-        def twice(self) -> Any:
-            return 2 * self.a[...]
-
-    class Sub(Base):
-        def __init__(self, value: Any) -> None:
-            self.a = nnx.Param(value)
-
-    sub = Sub(ONE)
-    assert made == [Sub, "new"]
-    for _ in range(3):
-        built = pydag.dag_map(lambda x: 3 * x, sub)
-    assert built.twice.tolist() == [6, 6]
-    assert made == [Sub, "new"]
-    assert is_opened_by_core(sub)
-
-
-def test_a_class_that_is_changed_later() -> None:
-    """A property that is put over an attribute counts from then on, as for flax."""
-
-    class Late(nnx.Module):
-        def __init__(self) -> None:
-            self.a = nnx.Param(ONE)
-
-    late, seen = Late(), []
-    for _ in range(3):
-        pydag.dag_map(lambda x: x, late)
-    Late.a = property(lambda self: None, lambda self, value: seen.append(value))
-    leaves, spec = pydag.dag_flatten(late)
-    for build in (
-        lambda: pydag.dag_unflatten(spec, leaves),
-        lambda: jax.tree.map(lambda x: x, late),
-    ):
-        seen.clear()
-        built = build()
-        assert "a" not in vars(built)
-        assert len(seen) == 1
-
-
-class Shadowed(nnx.Module):
-    """Its child goes by the name of something that takes assignments to it."""
-
-    def __init__(self) -> None:
-        vars(self)["w"] = ONE
-        self._pytree__nodes = self._pytree__nodes.update({"w": True})
-        self.c = 1
-
-
-def test_a_child_behind_a_property_is_opened_as_flax_does() -> None:
-    """Flattening builds nothing. Only building raises what flax raises about the property."""
-
-    class Behind(Shadowed):
-        w = property(lambda self: 5)
-
-    for node in (Behind(), Behind()):
-        leaves, spec = pydag.dag_flatten(node)
-        (leaf,) = leaves
-        assert leaf is ONE
-        assert jax.tree.leaves(node)[0] is ONE
-        with pytest.raises(AttributeError) as from_flax:
-            jax.tree.map(lambda x: x, node)
-        with pytest.raises(AttributeError) as error:
-            spec.unflatten(leaves)
-        assert str(error.value) == str(from_flax.value)
-
-
-def test_a_property_that_came_later_is_flaxs_too() -> None:
-    """A class that was opened by the core before is opened by flax once it has the property."""
-
-    class Later(Shadowed):
-        pass
-
-    leaves, spec = pydag.dag_flatten(Later())
-    assert pydag.dag_leaves(spec.unflatten(leaves))[0] is ONE
-    node = Later()
-    assert is_opened_by_core(node)
-    Later.w = property(lambda self: 5)
-    assert pydag.dag_leaves(node)[0] is jax.tree.leaves(node)[0] is ONE
-    assert not is_opened_by_core(node)
-    with pytest.raises(AttributeError, match="has no setter"):
-        spec.unflatten(leaves)
-
-
-def test_flattening_runs_no_setter() -> None:
-    """A setter of the class runs when an instance is built, as often as in flax, and only then."""
-    written: list[Any] = []
-
-    class Counted:
-        def __get__(self, node: Any, cls: type) -> Any:
-            return vars(node)["w"]
-
-        def __set__(self, node: Any, value: Any) -> None:
-            written.append(value)
-            vars(node)["w"] = value
-
-    class Setting(Shadowed):
-        w = Counted()
-
-    for _ in range(3):
-        leaves, spec = pydag.dag_flatten(Setting())
-        assert not written
-        spec.unflatten(leaves)
-        assert len(written) == 1
-        written.clear()
-
-
-def test_a_getattribute_that_came_later_runs_as_in_flax() -> None:
-    """A class that reads attributes in its own way from now on is flax's to open."""
-
-    class Reading(nnx.Module):
-        def __init__(self) -> None:
-            self.w = nnx.Param(ONE)
-
-    node = Reading()
-    for _ in range(2):
-        pydag.dag_map(lambda x: x, node)
-    assert is_opened_by_core(node)
-
-    def read(self: Any, name: str) -> Any:
-        return {} if name == "__dict__" else object.__getattribute__(self, name)
-
-    Reading.__getattribute__ = read
-    assert jax.tree.leaves(node) == []
-    for _ in range(2):
-        assert pydag.dag_leaves(node) == []
-
-
-def test_refs_in_variables() -> None:
-    """A Variable that holds a ref has the ref as its leaf."""
-    variable = nnx.Param(ONE, ref=True)
-    for _ in range(3):
-        (leaf,) = pydag.dag_leaves(variable)
-        assert leaf is variable.get_raw_value()
-    check_as_flax(variable)
-
-
-def test_missing_parts() -> None:
-    """An instance without its slots or its kinds is flax's to refuse, at each call."""
-    good = nnx.Param(ONE)
-    for _ in range(3):
-        pydag.dag_leaves(good)
-    for name in ("_raw_value", "_var_metadata"):
-        empty = object.__new__(nnx.Param)
-        if name == "_var_metadata":
-            object.__setattr__(empty, "_raw_value", ONE)
-        else:
-            object.__setattr__(empty, "_var_metadata", {})
-        for flatten in (jax.tree.leaves, pydag.dag_leaves):
-            with pytest.raises((AttributeError, RecursionError)):
-                flatten(empty)
-    bag = Bag([("a", nnx.Param(ONE))])
-    pydag.dag_leaves(bag), pydag.dag_leaves(bag)
-    del vars(bag)["_pytree__nodes"]  # then the class's counts
-    assert list(map(id, pydag.dag_leaves(bag))) == list(map(id, jax.tree.leaves(bag)))
-    assert pydag.dag_leaves(good) == [good.get_raw_value()]
-
-
-def test_odd_keys() -> None:
-    """Attributes and metadata under keys that are no plain strings are flax's to sort out."""
-
-    class Text(str):
-        def __eq__(self, other: object) -> bool:
-            return super().__eq__(other)
-
-        __hash__ = str.__hash__
-
-    bag = Bag([("a", nnx.Param(ONE)), ("b", 1)])
-    pydag.dag_leaves(bag), pydag.dag_leaves(bag)
-    vars(bag)[Text("zz")] = 5
-    check_as_flax(bag)
-    vars(bag)["no identifier"] = 6
-    check_as_flax(bag)
-    variable = nnx.Param(ONE)
-    variable._var_metadata[Text("tag")] = 1
-    check_as_flax(variable)
-
-
-def test_an_object_that_is_changed_while_it_is_mapped() -> None:
-    """What the function of a map does to the modules of the tree doesn't disturb the map."""
-    made = model()
-    for _ in range(2):
-        pydag.dag_leaves(made)
-
-    def f(x: Any) -> Any:
-        made.blocks[0].linear = None
-        vars(made.blocks[1]).clear()
-        made.named["a"]._var_metadata.clear()
-        return x
-
-    expected = pydag.dag_leaves(made)
-    built = pydag.dag_map(f, made)
-    assert list(map(id, pydag.dag_leaves(built))) == list(map(id, expected))
-    assert built.blocks[1].width == 2
 
 
 # --- another flax ---
@@ -550,52 +302,6 @@ def test_a_flax_without_its_private_functions(fresh: pytest.MonkeyPatch, missing
     assert is_opened_by_core(made)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"child": "_var_metadata"},
-        {"items": None, "plain": ("_var_metadata",)},
-        {"fresh": "_raw_value", "child": "_trace_state"},
-    ],
-    ids=str,
-)
-def test_what_is_known_wrongly_of_variables(fresh: pytest.MonkeyPatch, wrong: Any) -> None:
-    """A description that doesn't fit is found out with the first instance, and not gone by."""
-    right = flax_private._variables
-    fresh.setattr(
-        flax_private, "_variables", lambda *given: (r := right(*given)) and r._replace(**wrong)
-    )
-    made = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
-    for _ in range(3):
-        assert list(map(id, pydag.dag_leaves(made))) == list(map(id, jax.tree.leaves(made)))
-    assert not is_opened_by_core(made.kernel)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"kinds": "_pytree__state"}, {"mapping": "other"}, {"kinds_class": dict}], ids=str
-)
-def test_what_is_known_wrongly_of_modules(fresh: pytest.MonkeyPatch, wrong: Any) -> None:
-    """The same for modules."""
-    right = flax_private._pytrees
-    fresh.setattr(
-        flax_private, "_pytrees", lambda *given: (r := right(*given)) and r._replace(**wrong)
-    )
-    made = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
-    for _ in range(12):
-        assert list(map(id, pydag.dag_leaves(made))) == list(map(id, jax.tree.leaves(made)))
-    assert not is_opened_by_core(made)
-
-
-def test_many_layouts_are_bounded() -> None:
-    """Lists of ever new lengths are opened as by flax; what is remembered of them is bounded."""
-    lists = [nnx.List([nnx.Param(ONE) for _ in range(n)]) for n in range(100)]
-    for _ in range(2):
-        for made in lists:
-            assert len(pydag.dag_leaves(made)) == len(made)
-    check_as_flax(lists[50])
-    assert sum(map(is_opened_by_core, lists)) <= 64
-
-
 # --- written into ---
 
 
@@ -615,63 +321,6 @@ def test_dag_update_writes_into_variables() -> None:
     assert target.blocks[0].steps == 4
     assert target.blocks[0].array.tolist() == [1, 1]
     assert target.name == "model"
-
-
-def test_dag_update_is_all_or_nothing() -> None:
-    """A target that refuses a write is as it was, and says why."""
-
-    class Frozen(nnx.Module):
-        def __init__(self) -> None:
-            self.a = nnx.Param(ONE)
-            self.array = jnp.zeros(2)
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if "array" in vars(self):
-                raise RuntimeError("frozen")
-            super().__setattr__(name, value)
-
-    target = Frozen()
-    leaves = pydag.dag_leaves(target)
-    with pytest.raises(RuntimeError, match="frozen"):
-        pydag.dag_update(target, pydag.dag_map(lambda x: x + 1, target))
-    assert list(map(id, pydag.dag_leaves(target))) == list(map(id, leaves))
-
-
-def test_dag_update_keeps_to_the_trace_of_a_variable() -> None:
-    """A Variable from outside isn't written while a function is traced: flax's own error."""
-    outer = nnx.Param(ONE)
-
-    @jax.jit
-    def f(x: Any) -> Any:
-        pydag.dag_update(outer, nnx.Param(x))
-        return x
-
-    with pytest.raises(Exception, match="different trace level"):
-        f(ONE)
-    assert outer.get_raw_value() is ONE
-
-    @jax.jit
-    def g(x: Any) -> Any:
-        inner = nnx.Param(x)
-        pydag.dag_update(inner, nnx.Param(2 * x))
-        return inner[...]
-
-    assert g(ONE).tolist() == [2, 2]
-
-
-def test_variables_belong_to_the_trace_that_built_them() -> None:
-    """Within a wrapper Variables can be changed; outside those that came out can be."""
-
-    @jaxinterop.jit
-    def f(model: Model) -> Model:
-        model.named["a"][...] = 5 * model.named["a"][...]
-        model.blocks[0].width = 7
-        return model
-
-    out = f(model())
-    out.named["a"][...] = out.named["a"][...] + 1
-    out.blocks[0].width = 8
-    assert out.named["a"][...].tolist() == [6, 6]
 
 
 # --- what is trained ---
@@ -715,39 +364,6 @@ def test_nothing_but_state() -> None:
     """The error where there is only state says what to do."""
     with pytest.raises(TypeError, match=r"no nnx\.Param.*\n.*wrt="):
         jaxinterop.grad(lambda v: jnp.sum(v[...]))(nnx.BatchStat(ONE))
-
-
-def test_an_array_that_is_state_and_a_parameter() -> None:
-    """One array in a Param and in a statistic is trained in the Param alone."""
-    array = ONE + 0
-    made = {"a": nnx.BatchStat(array), "b": nnx.Param(array)}
-    gradient = jaxinterop.grad(lambda m: jnp.sum(m["b"][...] * 3))(made)
-    assert gradient["b"].get_raw_value().tolist() == [3, 3]
-    assert gradient["a"].get_raw_value() is None
-
-
-def test_moments_are_of_parameters() -> None:
-    """An optimizer has no moments for state, and leaves it as it is."""
-    made = model()
-    optimizer = jaxinterop.optimizer(optax.adam(0.1))
-    state = optimizer.init(made)
-    assert len(jax.tree.leaves(state[0].mu)) == len({id(x) for x in held(made, nnx.Param)}) + 2
-    gradient = jaxinterop.grad(loss, update_argnums=0)(made)
-    updates, state = optimizer.update(gradient, state, made)
-    after = jaxinterop.apply_updates(made, updates)
-    for old, new in zip(held(made, nnx.BatchStat), held(after, nnx.BatchStat), strict=True):
-        assert old is new
-
-
-def test_what_nnx_jit_has_updated() -> None:
-    """After a call of nnx.jit, which makes names anew, the core still opens all objects."""
-    made = nnx.List([nnx.Param(ONE) for _ in range(20)])
-    pydag.dag_leaves(made)
-    nnx.jit(lambda m: None)(made)
-    before = pydag.dag_structure(made)
-    check_as_flax(made)
-    assert is_opened_by_core(made)
-    assert pydag.dag_structure(made) == before
 
 
 # --- updates of arguments ---

@@ -152,32 +152,6 @@ def test_a_donated_buffer_that_is_kept_lives_on() -> None:
     assert target[...].tolist() == [1, 1]
 
 
-def test_leaves_without_identity_may_be_donated() -> None:
-    """With `identity="nodes"`, too, an array at two donated places is donated once."""
-    for _ in range(3):
-        array = jnp.ones(2)
-        step = pj.jit(lambda t: (t["a"] + 1, t["b"] + 2), donate_argnums=0, identity="nodes")
-        assert [x.tolist() for x in step({"a": array, "b": array})] == [[2, 2], [3, 3]]
-
-
-def test_weak_types_of_donated_copies() -> None:
-    """A copy that is donated has the type of the array, so nothing is compiled anew for it."""
-    traced = []
-
-    @pj.jit(donate_argnums=0)
-    def step(model: Any) -> Any:
-        traced.append(1)
-        return model["a"][...] + model["b"][...], model["a"][...] - model["b"][...]
-
-    def made(same: bool) -> Any:
-        array = jnp.asarray(1.0) * 1
-        return {"a": nnx.Param(array), "b": nnx.Param(array if same else array * 1)}
-
-    for same in (False, True, False):
-        assert list(map(float, step(made(same)))) == [2, 0]
-    assert len(traced) == 1
-
-
 @COPIES
 def test_optimizers_have_a_moment_for_each(made: Callable[[], Two]) -> None:
     """An optimizer trains the two Variables as `nnx.Optimizer` does."""
@@ -215,91 +189,6 @@ def test_files_have_a_value_for_each(
         assert len(stored.keys()) == 2
     again = pj.load(file, like=model)
     assert values(again) == values(model)
-
-
-def test_a_target_network_is_a_clone() -> None:
-    """DQN: `nnx.clone` of the online network, a soft update, both under `update_argnums`."""
-
-    class Net(nnx.Module):
-        def __init__(self, rngs: nnx.Rngs) -> None:
-            self.one = nnx.Linear(2, 4, rngs=rngs)
-            self.two = nnx.Linear(4, 1, rngs=rngs)
-
-        def __call__(self, x: Any) -> Any:
-            return self.two(jax.nn.relu(self.one(x)))
-
-    def bellman(online: Any, target: Any, x: Any) -> Any:
-        return jnp.mean((online(x) - jax.lax.stop_gradient(1 + 0.9 * target(x))) ** 2)
-
-    def step(online: Any, target: Any, optimizer: Any, x: Any, grad: Any) -> None:
-        optimizer.update(online, grad(bellman)(online, target, x))
-        old = nnx.state(target, nnx.Param)
-        mixed = jax.tree.map(lambda a, b: 0.5 * a + 0.5 * b, old, nnx.state(online, nnx.Param))
-        nnx.update(target, mixed)
-
-    def run(jit: Any, grad: Any) -> Any:
-        online = Net(nnx.Rngs(0))
-        target = nnx.clone(online)
-        optimizer = nnx.Optimizer(online, optax.adam(0.1), wrt=nnx.Param)
-        compiled = jit(lambda *args: step(*args, grad))
-        for i in range(4):
-            compiled(online, target, optimizer, jnp.full((3, 2), 0.1 * (i + 1)))
-        return jax.tree.leaves([nnx.state(x) for x in (online, target, optimizer)])
-
-    expected = run(nnx.jit, nnx.grad)
-    for options in ({}, {"donate_argnums": (0, 1, 2)}):
-
-        def jit(f: Any, options: Any = options) -> Any:
-            return pj.jit(f, update_argnums=(0, 1, 2), **options)
-
-        for a, b in zip(expected, run(jit, pj.grad), strict=True):
-            np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["prodigy", "lookahead"])
-def test_optimizers_that_keep_the_first_weights(name: str) -> None:
-    """States of optax that begin as the weights themselves tie nothing to the model."""
-
-    def transformation() -> Any:
-        if name == "prodigy":
-            return optax.contrib.prodigy(0.1)
-        return optax.lookahead(optax.sgd(0.1), sync_period=2, slow_step_size=0.5)
-
-    def square(model: Any, x: Any) -> Any:
-        return jnp.sum((model(x) - 1) ** 2)
-
-    def run(jit: Any, grad: Any) -> Any:
-        model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
-        tx = transformation()
-        if name == "lookahead":
-            slow = nnx.clone(model)
-            params = optax.LookaheadParams(nnx.state(model), nnx.state(slow))
-            state = nnx.Dict(it=nnx.data(tx.init(params)), slow=slow)
-
-            def step(model: Any, state: Any, x: Any) -> None:
-                found = grad(square)(model, x)
-                found = found if grad is nnx.grad else nnx.state(found)
-                params = optax.LookaheadParams(nnx.state(model), nnx.state(state.slow))
-                updates, state.it = tx.update(found, state.it, params)
-                params = optax.apply_updates(params, updates)
-                nnx.update(model, params.fast)
-                nnx.update(state.slow, params.slow)
-        else:
-            state = nnx.Optimizer(model, tx, wrt=nnx.Param)
-
-            def step(model: Any, state: Any, x: Any) -> None:
-                state.update(model, grad(square)(model, x))
-
-        compiled = jit(step)
-        for i in range(4):
-            compiled(model, state, jnp.full((3, 2), 0.1 * (i + 1)))
-        return jax.tree.leaves(nnx.state(model))
-
-    def jit(f: Any) -> Any:
-        return pj.jit(f, update_argnums=(0, 1))
-
-    for a, b in zip(run(nnx.jit, nnx.grad), run(jit, pj.grad), strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-5)
 
 
 def test_a_ref_below_two_variables_is_one() -> None:

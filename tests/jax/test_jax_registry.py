@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,6 +16,8 @@ from jax import tree_util
 
 import pydag
 from pydag import jaxinterop
+from pydag.jaxinterop.foreign import jax_private
+from pydag.registry.class_table import ClassTable
 
 
 def assert_node(make: Any, path: tuple[Any, ...], text: str) -> None:
@@ -45,22 +50,6 @@ def test_a_registered_dataclass() -> None:
     assert jaxinterop.grad(lambda p: p.w**2)(Params(3.0, "q")) == Params(6.0, "q")
 
 
-def test_a_dataclass_without_keys() -> None:
-    """One that JAX opens by a function which names no children: they are numbered."""
-
-    @dataclasses.dataclass
-    class Pair:
-        left: Any
-        right: Any = None
-
-    tree_util.register_pytree_node(
-        Pair, lambda p: ((p.right, p.left), None), lambda _, c: Pair(c[1], c[0])
-    )
-    accessors, leaves, _ = pydag.dag_flatten_with_accessor([Pair(1.0, 2.0)])
-    assert leaves == [2.0, 1.0]
-    assert accessors[1].codify("x") == "x[0][<flat index 1>]"
-
-
 def test_a_class_with_attribute_keys() -> None:
     """`register_pytree_with_keys` with attributes as keys."""
 
@@ -82,72 +71,6 @@ def test_a_class_with_attribute_keys() -> None:
     with pytest.raises(pydag.CycleError, match=r"tree\[1\]\[0\] is the Pair at tree\n"):
         pydag.dag_leaves(loop)
     assert "├─ .left: 1.0" in str(pydag.view(Pair(1.0)))
-
-
-def test_a_dataclass_with_text_for_keys() -> None:
-    """Keys are shown as keys, whatever the class is."""
-
-    @dataclasses.dataclass(eq=False)
-    class Table:
-        content: dict[str, Any]
-
-        def __getitem__(self, key: str) -> Any:
-            return self.content[key]
-
-    tree_util.register_pytree_with_keys(
-        Table,
-        lambda t: ([(tree_util.DictKey(k), t[k]) for k in t.content], tuple(t.content)),
-        lambda keys, children: Table(dict(zip(keys, children, strict=True))),
-    )
-    assert_node(lambda w: Table({"name": w}), ("name",), "['name']")
-    loop = Table({})
-    loop.content["name"] = loop
-    with pytest.raises(pydag.CycleError, match=r"tree\[0\] is the Table at tree\n"):
-        pydag.dag_leaves(loop)
-
-
-def test_a_dataclass_that_is_a_sequence() -> None:
-    """A dataclass is opened as it was registered: by items, or by nothing that has a name."""
-
-    @dataclasses.dataclass(eq=False)
-    class Items:
-        content: tuple[Any, ...]
-
-        def __getitem__(self, index: int) -> Any:
-            return self.content[index]
-
-    @dataclasses.dataclass(eq=False)
-    class Bag(Items):
-        pass
-
-    tree_util.register_pytree_with_keys(
-        Items,
-        lambda t: ([(tree_util.SequenceKey(i), x) for i, x in enumerate(t.content)], None),
-        lambda _, children: Items(tuple(children)),
-    )
-    assert_node(lambda w: Items((w,)), (0,), "[0]")
-    tree_util.register_pytree_node(Bag, lambda t: (t.content, None), lambda _, c: Bag(tuple(c)))
-    [(path, _)] = jax.tree.leaves_with_path(jaxinterop.Dag(Bag((1.0,))))
-    assert tree_util.keystr(path) == ".tree[<flat index 0>]"
-    loop = Items(())
-    loop.content = (loop,)
-    with pytest.raises(pydag.CycleError, match=r"tree\[0\]"):
-        pydag.dag_leaves(loop)
-
-
-def test_a_class_with_keys_that_differ() -> None:
-    """The keys of each instance are its own."""
-
-    class Table(dict):  # type: ignore[type-arg]  # any keys
-        pass
-
-    tree_util.register_pytree_with_keys(
-        Table,
-        lambda t: ([(tree_util.DictKey(k), t[k]) for k in t], tuple(t)),
-        lambda keys, children: Table(zip(keys, children, strict=True)),
-    )
-    assert_node(lambda w: Table(a=w), ("a",), "['a']")
-    assert pydag.dag_paths([Table(a=1.0), Table(b=1.0)]) == [(0, "a"), (1, "b")]
 
 
 def test_a_class_without_keys() -> None:
@@ -198,83 +121,6 @@ def test_names_that_depend_on_the_instance() -> None:
         assert pydag.dag_mask(node, f"*{name}").x is True
         gradient = jaxinterop.grad(lambda node: node.x**2, wrt=f"*{name}")(node)
         assert float(gradient.x) == 2.0
-
-
-def test_a_pattern_for_another_instance_selects_nothing() -> None:
-    """A pattern of one instance's path matches no path of an instance with another name."""
-    node = attribute("kernel")
-    assert pydag.dag_mask(node, "*kernel").x is True
-    assert pydag.dag_mask([attribute("scale"), node], "*kernel")[0].x is False
-    with pytest.raises(ValueError, match=r"no path matches the pattern '\*kernel'"):
-        pydag.dag_mask(attribute("scale"), "*kernel")
-    with pytest.raises(ValueError, match=r"no path matches the pattern '\*kernel'"):
-        jaxinterop.grad(lambda node: node.x**2, wrt="*kernel")(attribute("scale"))
-
-
-def test_one_instance_has_names_and_another_has_none() -> None:
-    """What one instance's keys are says nothing of another's, whichever came first."""
-    number = tree_util.FlattenedIndexKey(0)
-    assert pydag.dag_paths([Named(number, 1.0), attribute("a")]) == [(0, 0), (1, "a")]
-    assert pydag.dag_paths([attribute("a"), Named(number, 1.0)]) == [(0, "a"), (1, 0)]
-
-
-def test_a_key_in_one_instance_and_an_attribute_in_another() -> None:
-    """An accessor never takes a key for an attribute: it raises where it can't tell."""
-    nodes = [attribute("a"), Named(tree_util.DictKey("a"), 1.0)]
-    assert [a.codify("x") for a in pydag.dag_accessors(nodes)] == ["x[0].a", "x[1][<flat index 0>]"]
-
-
-@tree_util.register_pytree_with_keys_class
-@dataclasses.dataclass
-class Group:
-    """A dataclass whose children are the items of its dict."""
-
-    members: dict[str, Any]
-
-    def tree_flatten_with_keys(self) -> Any:
-        names = tuple(sorted(self.members))
-        return [(tree_util.GetAttrKey(n), self.members[n]) for n in names], names
-
-    def tree_flatten(self) -> Any:
-        names = tuple(sorted(self.members))
-        return [self.members[n] for n in names], names
-
-    @classmethod
-    def tree_unflatten(cls, names: Any, children: Any) -> Group:
-        return cls(dict(zip(names, children, strict=True)))
-
-
-def test_a_dataclass_whose_names_depend_on_the_instance(tmp_path: Any) -> None:
-    """Paths, patterns and names in files are each instance's own, as JAX has them."""
-    numpy_files = pytest.importorskip("safetensors.numpy")
-    groups = [
-        Group({"kernel": jnp.ones(1), "bias": jnp.zeros(1)}),
-        Group({"scale": jnp.ones(2), "mean": jnp.zeros(2)}),
-    ]
-    assert pydag.dag_paths(groups) == [(0, "bias"), (0, "kernel"), (1, "mean"), (1, "scale")]
-    marked = [group.members for group in pydag.dag_mask(groups, "**scale")]
-    assert marked == [{"bias": False, "kernel": False}, {"mean": False, "scale": True}]
-    jaxinterop.save(tmp_path / "groups", groups)
-    names = sorted(numpy_files.load_file(tmp_path / "groups"))
-    assert names == ["0.bias", "0.kernel", "1.mean", "1.scale"]
-
-
-def test_a_dataclass_with_code_of_its_own_has_the_names_of_its_fields() -> None:
-    """JAX names the children of `register_dataclass` by the class: no instance is asked."""
-
-    @tree_util.register_dataclass
-    @dataclasses.dataclass
-    class Checked:
-        x: Any
-        y: Any
-
-        def __post_init__(self) -> None:
-            self.is_checked = True
-
-    jax_names = [keys for keys, _ in tree_util.tree_flatten_with_path(Checked(1.0, 2.0))[0]]
-    assert jax_names == [(tree_util.GetAttrKey("x"),), (tree_util.GetAttrKey("y"),)]
-    assert pydag.dag_paths(Checked(1.0, 2.0)) == [("x",), ("y",)]
-    assert [a.codify("c") for a in pydag.dag_accessors(Checked(1.0, 2.0))] == ["c.x", "c.y"]
 
 
 def test_a_class_registered_after_it_was_seen() -> None:
@@ -372,24 +218,6 @@ def test_names_are_read_from_the_keys_of_each_instance(later: Any, path: Any) ->
     assert pydag.dag_paths([first, cls(tree_util.GetAttrKey("third"), 2.0)])[1] == (1, "third")
 
 
-def test_an_error_in_the_function_for_keys_is_raised() -> None:
-    """With the place; and the next walk, in which there is none, has the names."""
-
-    @tree_util.register_pytree_with_keys_class
-    class Failing(Named):
-        def tree_flatten_with_keys(self) -> Any:
-            if self.x is None:
-                raise ZeroDivisionError("no keys")
-            return super().tree_flatten_with_keys()
-
-    key = tree_util.GetAttrKey("a")
-    assert pydag.dag_paths([Failing(key, 1.0)]) == [(0, "a")]
-    with pytest.raises(ZeroDivisionError, match="no keys"):
-        pydag.dag_paths([Failing(key, 1.0), Failing(key, None)])
-    assert pydag.dag_leaves([Failing(key, 1.0), Failing(key, 2.0)]) == [1.0, 2.0]
-    assert pydag.dag_paths([Failing(key, 1.0)]) == [(0, "a")]
-
-
 def test_names_are_asked_for_where_somebody_wants_paths() -> None:
     """A structure by itself names children by their index; flattening asks for no names."""
     asked: list[int] = []
@@ -412,3 +240,100 @@ def test_names_are_asked_for_where_somebody_wants_paths() -> None:
     assert pydag.dag_flatten_with_path(tree)[0] == [(0, "a")]
     assert pydag.dag_mask(tree, "[0].a")[0].x is True
     assert list(pydag.dag_map_with_path(lambda path, x: path, tree)[0].x) == [0, "a"]
+
+
+def new_class() -> Any:
+    class Mode:
+        __slots__ = ("name",)
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Mode) and self.name == other.name
+
+        def __hash__(self) -> int:
+            return hash(self.name)
+
+    return jax.tree_util.register_static(Mode)
+
+
+@pytest.fixture(params=["the core", "JAX's functions"])
+def mode(request: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A class of two: one that the core opens, and one of a JAX that does it otherwise."""
+    if request.param != "the core":
+        monkeypatch.setattr(jax_private, "_AS_WHOLE", [None, None])
+    return new_class()
+
+
+def python_calls(function: Callable[..., Any], *args: Any) -> int:
+    """How many functions of Python run."""
+    found = []
+    sys.setprofile(lambda frame, event, arg: found.append(frame) if event == "call" else None)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(None)
+    return len(found)
+
+
+def test_no_python_call_for_an_instance() -> None:
+    """Neither to take apart nor to build, also where a tree is seen for the first time."""
+    mode = new_class()
+    pydag.dag_copy([{"mode": mode("known"), "x": 1.0}])  # a class is looked up once
+    for size in (3, 30):
+        tree = [{"mode": mode(str(i)), "x": 1.0} for i in range(size)]
+        assert python_calls(pydag.dag_copy, tree) == 0
+        leaves, spec = pydag.dag_flatten(tree)
+        assert python_calls(pydag.dag_flatten, tree) == python_calls(spec.unflatten, leaves) == 0
+
+
+def test_as_jax_has_it(mode: Any) -> None:
+    """The leaves, the structure, and what is built again: the very instances."""
+    one, other = mode("a"), mode("b")
+    tree = {"m": one, "x": 1.0, "again": [one, other]}
+    for _ in range(4):
+        leaves, spec = pydag.dag_flatten(tree)
+        assert leaves == jax.tree.leaves(tree) == [1.0]
+        built = pydag.dag_unflatten(spec, [2.0])
+        assert built["m"] is built["again"][0] is one
+        assert built["again"][1] is other
+        assert spec.num_shared == 1
+    assert pydag.dag_paths(tree) == [("x",)]
+    assert pydag.dag_map(lambda x: x + 1, tree)["x"] == 2.0
+
+
+def test_a_function_is_compiled_for_each_value(mode: Any) -> None:
+    """Static content belongs to what was compiled."""
+    traced = []
+
+    @jaxinterop.jit
+    def f(tree: Any) -> Any:
+        traced.append(tree["mode"].name)
+        return tree["x"] * (2 if tree["mode"].name == "double" else 1)
+
+    x = jnp.ones(2)
+    for name, factor in (("double", 2), ("single", 1), ("double", 2)) * 2:
+        assert f({"mode": mode(name), "x": x})[0] == factor
+    assert traced == ["double", "single"]
+
+
+def test_classes_that_are_used_by_finalizers() -> None:
+    """What was found out about a class in its last moment isn't taken for the next class there."""
+    table: ClassTable[str] = ClassTable(lambda x: type(x).__name__)
+
+    class Holder:
+        def __init__(self, held: Any) -> None:
+            self.held, self.me = held, self
+
+        def __del__(self) -> None:
+            table.of(self.held)
+
+    for i in range(100):
+        cls: Any = type(f"Before{i}", (), {})
+        cls.holder = Holder(cls())
+        del cls
+        gc.collect()
+        after = [type(f"After{i}{k}", (), {}) for k in range(3)]
+        assert [table.of(made()) for made in after] == [made.__name__ for made in after]
+        del after

@@ -11,7 +11,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from wrappers import APART, WRAPPERS
 
@@ -160,22 +159,3 @@ def test_a_namespace(name: str) -> None:
     assert found[0] is found[1]
     assert type(found[0]) is Box
     assert found[0].content.tolist() == [0.0, 1.0]
-
-
-def test_weak_types() -> None:
-    """Python's numbers stay weak: they don't promote what they are combined with."""
-    x = jnp.ones(2, jnp.bfloat16)
-
-    def product(t: Any) -> Any:
-        return t[0] * t[1]
-
-    functions: list[Any] = [
-        jaxinterop.jit(product),
-        jaxinterop.checkpoint(product),
-        lambda t: jaxinterop.vjp(product, t)[0],
-        lambda t: jaxinterop.cond(True, product, lambda t: t[0], t),
-        jaxinterop.vmap(product, in_axes=([0, None],)),
-    ]
-    for function in functions:
-        assert function([x, 2.0]).dtype == jnp.bfloat16
-    assert functions[0]([x, np.float32(2.0)]).dtype == jnp.float32

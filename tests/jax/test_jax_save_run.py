@@ -34,11 +34,8 @@ class Net:
 
 
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
-    "sgd": lambda: optax.sgd(0.1),
-    "momentum": lambda: optax.sgd(0.1, momentum=0.9),
     "adamw": lambda: optax.adamw(0.1, mask=jaxinterop.mask(Net(1.0), "w")),
     "chain": lambda: optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.1)),
-    "hyperparams": lambda: optax.inject_hyperparams(optax.adam)(learning_rate=0.1),
     "several": lambda: optax.multi_transform(
         {"slow": optax.sgd(0.01), "fast": optax.adam(0.1)},
         lambda params: {name: "slow" if name == "tied" else "fast" for name in params},

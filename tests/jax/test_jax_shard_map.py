@@ -86,24 +86,6 @@ def step(params: Any, x: Any, n: int = 1) -> Any:
     return pydag.dag_map(lambda p: p - n * x, params), x
 
 
-def test_one_sharding_written_in_two_ways() -> None:
-    """`P("x")` and `P(("x",), None)` say the same of a matrix, so one array may have both."""
-    spec: Any = PartitionSpec
-    other = NamedSharding(AUTO, spec(("x",), None))
-    shardings = ({"a": SPLIT, "b": other, "bias": WHOLE}, None)
-    jitted = jaxinterop.jit(step, in_shardings=shardings, out_shardings=shardings)
-    out, _ = jitted(weights(), 1.0)
-    assert out["a"] is out["b"]
-    double = jaxinterop.shard_map(
-        lambda x, y: (x + y, x + y),
-        mesh=AUTO,
-        in_specs=(spec("x"), spec("x", None)),
-        out_specs=spec(("x",)),
-    )
-    w = jnp.ones((2, 2))
-    assert double(w, w)[0].tolist() == [[2.0, 2.0], [2.0, 2.0]]
-
-
 def test_prefixes_of_shardings() -> None:
     """In and out, as deep as one likes; a shared array is one input and one output."""
     shardings: dict[str, Any] = {
@@ -150,11 +132,3 @@ def test_shardings_that_do_not_fit() -> None:
         ValueError, match=r"jit in_shardings must be a tree prefix [\s\S]* at args\[0\]"
     ):
         jitted(weights(), 1.0)
-
-
-def test_nothing_to_shard() -> None:
-    """Arguments without arrays, and results without, fit any prefix that they have."""
-    jitted = jaxinterop.jit(
-        lambda a, b: (a, None, ()), in_shardings=(SPLIT, [WHOLE]), out_shardings=(SPLIT, None, ())
-    )
-    assert jitted("text", [None]) == ("text", None, ())

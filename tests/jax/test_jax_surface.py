@@ -202,19 +202,6 @@ def test_types_of_errors(name: str) -> None:
         assert not isinstance(caught.value, pydag.SharingError)
 
 
-def test_flags_of_rules() -> None:
-    """Functions with rules tell what JAX's tell: the rules, and what was set with them."""
-    g: Any = pj.custom_vjp(f)
-    assert (g.fwd, g.bwd) == (None, None)
-    forward, backward = (lambda x: (f(x), None)), (lambda _, t: (t,))
-    g.defvjp(forward, backward, symbolic_zeros=True)
-    assert (g.fwd, g.bwd, g.symbolic_zeros) == (forward, backward, True)
-    h: Any = pj.custom_jvp(f)
-    assert not h.jvp
-    h.defjvp(forward)
-    assert (h.jvp, h.symbolic_zeros) == (forward, False)
-
-
 TRANSFORMATIONS = (
     "grad", "value_and_grad", "vjp", "jvp", "linearize", "jacfwd", "jacrev", "hessian", "vmap",
     "shard_map", "checkpoint", "remat", "eval_shape", "make_jaxpr", "custom_jvp", "custom_vjp",

@@ -89,20 +89,6 @@ def test_a_real_copy_is_donated_alone() -> None:
     assert not w.is_deleted()
 
 
-def test_a_real_copy_inside_of_a_function() -> None:
-    """There the arrays are traced."""
-
-    @jaxinterop.jit
-    def f(model: Any) -> Any:
-        new = pj_tree.copy(model)
-        assert new["a"] is new["b"]
-        assert new["a"] is not model["a"]
-        return new["a"]
-
-    w = jnp.ones(2)
-    assert f({"a": w, "b": w}).tolist() == [1.0, 1.0]
-
-
 def test_configuration_is_never_seen() -> None:
     """A map is given arrays alone, each once; numbers, flags, text and functions stay."""
     net = Net()
@@ -118,11 +104,6 @@ def test_configuration_is_never_seen() -> None:
     assert cast.w.dtype == jnp.bfloat16
     assert (cast.depth, cast.is_on, cast.name, cast.act) == (3, True, "net", jax.nn.relu)
     assert type(cast.depth) is int
-
-
-def test_numbers_of_records_and_dicts_are_leaves() -> None:
-    """They are data to the wrappers, and so here."""
-    assert pj_tree.leaves({"step": 3, "name": "run", "net": [1.5]}) == [1.5, 3]
 
 
 def test_refs_keys_and_outlines_are_leaves() -> None:
@@ -196,27 +177,6 @@ def test_a_mask_of_a_module_is_data() -> None:
     assert pj_tree.structure(mask) == pj_tree.structure(pair)
     assert pj_tree.structure(mask.first) == pj_tree.structure(pair.first)
     assert jax.tree.leaves(pj_tree.map(lambda ok: not ok, mask)) == [False] * 4
-
-
-def test_sizes_are_counted_once_for_each_array() -> None:
-    """A tied array has one size, also where what is mapped is a dict."""
-    sizes = pj_tree.map(jnp.size, {"net": Net()})
-    assert pj_tree.reduce(lambda a, b: a + b, sizes, 0) == 5
-
-
-@pydag.register_module
-class Configured:
-    def __init__(self) -> None:
-        self.w = self.v = jnp.ones(2)
-        self.b, self.n = jnp.zeros(2), 3
-
-
-@pytest.mark.parametrize("where", ["*w", lambda x: getattr(x, "size", 0) and bool(x[0] == 1)])
-def test_a_mask_by_dag_mask_is_data(where: Any) -> None:
-    """A map of a model finds the booleans of `pydag.dag_mask` at the places of its arrays."""
-    model = {"net": Configured(), "x": 2.0}
-    kept = pj_tree.map(lambda x, on: x if on else -x, model, pydag.dag_mask(model, where))
-    assert (kept["net"].v.tolist(), kept["net"].n, kept["x"]) == ([1.0, 1.0], 3, -2.0)
 
 
 @pytest.mark.parametrize(
@@ -299,14 +259,3 @@ def test_broadcast() -> None:
     assert pj_tree.leaves(said) == [True, True, False]
     assert said["net"].depth == 3
     assert pj_tree.structure(said) == pj_tree.structure(full)
-
-
-def test_an_object_that_hides_arrays() -> None:
-    """Of a class that nobody registered: refused, as by the wrappers."""
-
-    class Hidden:
-        def __init__(self) -> None:
-            self.w = np.ones(2)
-
-    with pytest.raises(TypeError, match=r"tree\[0\] is an object of .*Hidden"):
-        pj_tree.leaves([Hidden()])

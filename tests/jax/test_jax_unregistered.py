@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -63,14 +62,6 @@ def test_registering_is_the_cure(cure: Any) -> None:
     assert f(tree)[0, 0] == 100.0
 
 
-def test_a_partial_of_jax_is_the_cure_for_partials() -> None:
-    """`jax.tree_util.Partial` is a node: of a function and its arguments."""
-    partial: Any = jax.tree_util.Partial
-    f = pj.jit(lambda tree: tree["f"](jnp.ones(2)))
-    assert f({"f": partial(jnp.dot, W)}).tolist() == [2.0, 2.0]
-    assert f({"f": partial(jnp.dot, 2 * W)}).tolist() == [4.0, 4.0]
-
-
 def closing_over(x: Any) -> Any:
     """A function that leads to its argument."""
     return lambda: x * 2
@@ -94,21 +85,6 @@ def test_results(name: str) -> None:
     for wrap in (pj.jit, pj.vmap):
         with pytest.raises(TypeError, match=rf"^result\['r'\] is .*{says}"):
             wrap(lambda x: {"r": make(x)})(W)
-
-
-def test_functions_in_results() -> None:
-    """One that closes over concrete arrays is a constant; a cell may be empty."""
-
-    def maker(x: Any) -> Any:
-        def function() -> Any:
-            return later
-
-        if x is None:
-            later = 1
-        return function
-
-    assert pj.jit(lambda x: closing_over(W))(W)()[0].tolist() == [2.0, 2.0]
-    assert callable(pj.jit(maker)(W))
 
 
 class World(pj.Module):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-import pydag
 from pydag import jaxinterop
 
 struct: Any = jax.ShapeDtypeStruct
@@ -74,32 +72,3 @@ def test_a_file_with_a_sharding_for_each_array(tmp_path: Path) -> None:
 
     work(20)
     assert work(400) < 6 * work(100)
-
-
-def test_what_is_said_of_wide_structures() -> None:
-    """To view, compare and list the paths of four times as many modules costs about four times."""
-
-    class Block(pydag.jaxinterop.Module):
-        def __init__(self, number: int) -> None:
-            self.w, self.eps, self.shared = object(), 1e-5 * number, shared
-
-    shared = [object()]
-
-    def costs(width: int) -> dict[str, float]:
-        tree = {f"k{i}": Block(i) for i in range(width)}
-        one, other = pydag.dag_structure(tree), pydag.dag_structure(pydag.untie(tree))
-        works: dict[str, Callable[[], object]] = {
-            "view": lambda: str(pydag.view(tree)),
-            "explain": lambda: str(pydag.explain(one, other)),
-            "paths": one.paths,
-            "accessors": one.accessors,
-        }
-        return {name: min(seconds_of(work) for _ in range(5)) for name, work in works.items()}
-
-    def seconds_of(work: Callable[[], object]) -> float:
-        before = time.process_time()
-        work()
-        return time.process_time() - before
-
-    few, many = costs(10_000), costs(40_000)
-    assert {name: many[name] / few[name] for name in few if many[name] > 9 * few[name]} == {}

@@ -155,21 +155,3 @@ def test_allow_int() -> None:
     gradient = pj.grad(loss, allow_int=True, wrt=["*steps*", "*.bias"])(model())
     assert gradient["steps"].dtype == jax.dtypes.float0
     assert (gradient["flag"], gradient["body"].weight) == (None, None)
-
-
-def test_sixty_levels() -> None:
-    """Selecting is linear in objects, however many paths lead to them."""
-    tree: Any = Layer(jnp.float32(2.0), jnp.float32(1.0))
-    for _ in range(60):
-        tree = [tree, tree]
-
-    def bottom(tree: Any) -> Any:
-        while isinstance(tree, list):
-            tree = tree[1]
-        return tree
-
-    def square(tree: Any) -> Any:
-        return bottom(tree).weight ** 2 + bottom(tree).bias
-
-    gradient = bottom(pj.grad(square, wrt="*.weight")(tree))
-    assert (float(gradient.weight), gradient.bias) == (4.0, None)

@@ -137,19 +137,6 @@ def test_a_module_of_nnx() -> None:
     pj.grad(lambda m, x: (m(x).sum(), m), argnums=1, has_aux=True)(model, X)
 
 
-def test_thousands_of_changes_are_named_briefly() -> None:
-    """A warning names a few places and counts the others."""
-    cell = Cell()
-    cell.log = [jnp.float32(i) for i in range(100)]
-
-    def f(cell: Any) -> Any:
-        cell.log[:] = [x + 1 for x in cell.log]
-        return jnp.zeros(())
-
-    with pytest.warns(LostUpdateWarning, match="and 96 more"):
-        pj.jit(f)(cell)
-
-
 def test_all_arguments_are_in_the_cure() -> None:
     """Of several that are changed in vain, all numbers and names are said."""
 

@@ -152,58 +152,39 @@ def lstm(net: Any) -> Any:
 
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "jit of a method": lambda net: pj.jit(type(net).loss)(net, X),
-    "jit of a closure": lambda net: pj.jit(lambda x: net(x))(X),
     "grad of a method": lambda net: pj.grad(net.loss)(X),
     "grad of a partial of numbers": lambda net: pj.grad(functools.partial(loss, x=X))(net),
-    "value_and_grad, jit": lambda net: pj.jit(pj.value_and_grad(loss))(net, X),
     "gradient penalty": lambda net: pj.grad(
         lambda n: jnp.sum(pj.vmap(pj.grad(lambda x: jnp.sum(n(x))))(X) ** 2)
     )(net),
     "per-example gradients": lambda net: pj.vmap(pj.grad(loss), in_axes=(None, 0))(net, X),
     "vmap of a module": lambda net: pj.vmap(net)(X),
-    "vmap of a method, jit": lambda net: pj.jit(lambda n: pj.vmap(n.loss)(X))(net),
     "an ensemble": lambda net: pj.vmap(lambda n, x: n(x), in_axes=(0, None))(
         pj.tree.map(lambda x: jnp.stack([x, x]), net), X
     ),
     "checkpoint of a method": lambda net: pj.jit(lambda n: pj.grad(pj.checkpoint(n.loss))(X))(net),
-    "checkpoint of layers": lambda net: pj.grad(
-        lambda n: jnp.sum(pj.checkpoint(n.layers[0])(pj.checkpoint(n.layers[1])(X)))
-    )(net),
     "scan of a method": lambda net: pj.scan(net.step, jnp.zeros(3), X),
     "scan of a method, grad": lambda net: pj.grad(
         lambda n: jnp.sum(pj.scan(n.step, jnp.zeros(3), X)[0])
     )(net),
-    "scan of a method, jit": lambda net: pj.jit(lambda n: pj.scan(n.step, jnp.zeros(3), X))(net),
     "an LSTM": lstm,
-    "an LSTM, jit": pj.jit(lstm),
     "map of a module": lambda net: pj.map(net, X),
     "fori_loop of a partial": lambda net: pj.fori_loop(
         0, 3, functools.partial(lambda n, i, x: n(x) + i, net), X
     ),
-    "while_loop of a closure": lambda net: pj.while_loop(
-        lambda c: c[0] < 3, lambda c: (c[0] + 1, net(c[1])), (0, X)
-    ),
     "cond of two modules": lambda net: pj.cond(True, net.layers[0], net.layers[1], X),
-    "switch of layers": lambda net: pj.switch(1, net.layers, X),
     "training": trained,
     "training, the target is the model": lambda net: trained(net, net),
-    "training, the target is a copy": lambda net: trained(net, pj.tree.copy(net)),
     "training in place": in_place,
     "an average of the model": ema,
     "hard updates": hard_updates,
     "wrt a pattern": lambda net: pj.grad(loss, wrt="layers[1]*")(net, X),
     "wrt the tied layer": lambda net: pj.grad(loss, wrt=["layers*", "last*"])(net, X),
-    "wrt a class": lambda net: pj.grad(loss, wrt=Layer)(net, X),
     "a policy and a copy": lambda net: pj.grad(
         lambda t: jnp.sum(t["policy"](X) - t["ref"](X)), wrt="['policy'].*"
     )({"policy": net, "ref": pj.tree.copy(net)}),
     "KL of a model and itself": lambda net: pj.grad(lambda p, q: jnp.sum(p(X) - q(X)))(net, net),
-    "vjp by two": lambda net: pj.vjp(lambda a, b: jnp.sum(a(X) * b(X)), net, net)[1](jnp.ones(())),
     "jacobian of a method": lambda net: pj.jacrev(net)(X[0]),
-    "hessian of a method": lambda net: pj.hessian(net.loss)(X[0]),
-    "linearize of a module": lambda net: pj.linearize(net, X)[1](X),
-    "lower and compile": lambda net: pj.jit(type(net).loss).lower(net, X).compile()(net, X),
-    "eval_shape of a method": lambda net: pj.eval_shape(net.loss, X),
     "MAML": lambda net: pj.grad(lambda n: loss(trained_once(n), X))(net),
 }
 

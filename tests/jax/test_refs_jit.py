@@ -9,19 +9,6 @@ from ref_writes import add_to, jax, jnp
 from pydag import jaxinterop as pj
 
 
-def test_two_arguments_and_keywords_share_a_ref() -> None:
-    """A ref in a positional and in a keyword argument is one."""
-    ref = jax.new_ref(jnp.zeros(()))
-
-    @pj.jit
-    def step(a: Any, *, b: Any) -> Any:
-        add_to(a["r"], 1.0)
-        b["r"].addupdate(2.0) if hasattr(b["r"], "addupdate") else add_to(b["r"], 2.0)
-        return b["r"][...]
-
-    assert float(step({"r": ref}, b={"r": ref})) == 3.0
-
-
 def test_what_is_only_read_is_not_donated() -> None:
     """The content of a ref that is read stays the very array; of a written one it is replaced."""
     read, written = jax.new_ref(jnp.ones(2)), jax.new_ref(jnp.zeros(2))
@@ -50,19 +37,6 @@ def test_other_arguments_may_write_more() -> None:
     scalar, vector = jnp.float32(1.0), jnp.ones(2)
     rounds = [(scalar, False), (scalar, True), (vector, False), (vector, True), (scalar, False)]
     assert [float(step(model, x, flag)) for x, flag in rounds] == [0.0, 2.0, 4.0, 8.0, 8.0]
-
-
-def test_donated_arrays_beside_refs() -> None:
-    """Arrays beside a ref are donated as ever."""
-    ref, array = jax.new_ref(jnp.zeros(2)), jnp.ones(2)
-
-    def run(m: Any) -> Any:
-        add_to(m["r"], m["x"])
-        return m["x"] + 1
-
-    assert pj.jit(run, donate_argnums=0)({"r": ref, "x": array}).tolist() == [2.0, 2.0]
-    assert array.is_deleted()
-    assert ref[...].tolist() == [1.0, 1.0]
 
 
 def test_a_ref_of_a_kind_goes_the_way_of_jax() -> None:

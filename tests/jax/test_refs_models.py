@@ -108,56 +108,6 @@ def test_views_count_the_content() -> None:
     assert "3 parameters, 12 bytes" in text
 
 
-class Layer(pj.Module):
-    """A layer with dropout, whose generator may be that of others."""
-
-    def __init__(self, rng: Any) -> None:
-        self.w = jnp.ones(3)
-        self.rng = rng
-
-    def __call__(self, x: Any) -> Any:
-        return x * self.w + self.rng.normal(3)
-
-
-def network(layers: list[Layer], x: Any) -> Any:
-    for layer in layers:
-        x = layer(x)
-    return x
-
-
-def generator() -> Any:
-    return pytest.importorskip("jax.experimental.random").stateful_rng(0)
-
-
-def test_a_generator_shared_by_layers() -> None:
-    """One stream for all layers draws as it does outside of every wrapper."""
-    plain = generator()
-    expected = network([Layer(plain), Layer(plain)], jnp.ones(3))
-    branch = lambda layers, x: x  # noqa: E731  it is short
-    wrappers: dict[str, Any] = {
-        "jit": lambda layers, x: pj.jit(network)(layers, x),
-        "cond": lambda layers, x: pj.cond(True, network, branch, layers, x),
-        "switch": lambda layers, x: pj.switch(0, [network, branch], layers, x),
-        "checkpoint": lambda layers, x: pj.checkpoint(network)(layers, x),
-        "scan": lambda layers, x: pj.scan(lambda c, _: (c, network(c, x)), layers, length=1)[1][0],
-        "grad of checkpoint": lambda layers, x: pj.grad(
-            lambda m: pj.checkpoint(network)(m, x).sum()
-        )(layers),
-    }
-    if jax.__version_info__ < (0, 12):  # older ones differentiate past no generator
-        del wrappers["grad of checkpoint"]
-    for name, run in wrappers.items():
-        rng = generator()
-        found = run([Layer(rng), Layer(rng)], jnp.ones(3))
-        assert int(rng._counter[...]) == 2, name
-        if "grad" not in name:
-            assert jnp.allclose(found, expected), name
-    if "grad of checkpoint" in wrappers:
-        gradient = wrappers["grad of checkpoint"]([Layer(generator())], jnp.ones(3))
-        assert gradient[0].rng._counter is None
-        assert gradient[0].w.shape == (3,)
-
-
 def write(model: Any, x: Any) -> Any:
     add_to(model["a"], x)
     return model, x

@@ -217,32 +217,3 @@ def test_a_map_goes_through_the_ref(name: str, vmap: Any) -> None:
 
 
 # --- refs that can't be lent ---
-
-PLAIN: dict[str, tuple[Callable[[Any], Any], float]] = {
-    "scan": (lambda add: pj.scan(lambda c, _: (add(), (c, None))[1], 0.0, length=2), 2.0),
-    "fori_loop": (lambda add: pj.fori_loop(0, 2, lambda i, c: (add(), c)[1], 0.0), 2.0),
-    "while_loop": (lambda add: pj.while_loop(lambda c: c < 2, lambda c: (add(), c + 1)[1], 0), 2.0),
-    "cond": (lambda add: pj.cond(jnp.array(True), add, lambda: None), 1.0),
-    "switch": (lambda add: pj.switch(jnp.array(1), [lambda: None, add]), 1.0),
-    "checkpoint": (lambda add: pj.checkpoint(add)(), 1.0),
-    "map": (lambda add: pj.map(lambda i: (add(), i)[1], jnp.arange(2)), 2.0),
-}
-
-
-@pytest.mark.parametrize("options", [{"kind": "no_grad"}, {"memory_space": jax.memory.Space.Host}])
-@pytest.mark.parametrize("name", PLAIN)
-def test_a_ref_of_a_kind(name: str, options: dict[str, Any]) -> None:
-    """A ref with a kind or a memory of its own is written in JAX's own way, beside others."""
-    try:
-        special, ordinary = jax.new_ref(1.0, **options), jax.new_ref(1.0)
-    except NotImplementedError:
-        pytest.skip("this JAX makes no such ref outside of `jit`")
-    run, count = PLAIN[name]
-
-    def add() -> Any:
-        special[...] = special[...] + 1.0
-        ordinary[...] = ordinary[...] + 2.0
-
-    run(add)
-    assert float(special[...]) == 1.0 + count
-    assert float(ordinary[...]) == 1.0 + 2.0 * count

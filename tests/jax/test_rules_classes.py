@@ -165,45 +165,6 @@ def test_in_nnx_identity_is_the_variables() -> None:
 # --- users' objects hold users' leaves ---
 
 
-@pydag.register_pydag_node_class()
-class Checking:
-    """A class whose constructor takes arrays alone, and None in a gradient."""
-
-    def __init__(self, w: Any) -> None:
-        if not (isinstance(w, jax.Array | jax.ShapeDtypeStruct) or w is None):
-            raise TypeError(f"got {type(w)}")
-        self.w = w
-
-    def tree_flatten(self) -> Any:
-        """The array."""
-        return (self.w,), None
-
-    @classmethod
-    def tree_unflatten(cls, _: Any, children: Any) -> Any:
-        """Built by the constructor."""
-        return cls(*children)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda m: pj.jit(lambda m: m, donate_argnums=())(m),
-        lambda m: pj.grad(lambda m: m.w.sum())(m),
-        lambda m: pj.vmap(lambda m: m, in_axes=0, out_axes=0)(m),
-        lambda m: pj.scan(lambda c, x: (c, x), m, m),
-        lambda m: pj.cond(True, lambda m: m, lambda m: m, m),
-        lambda m: pj.vjp(lambda m: m, m)[1](m),
-        lambda m: pj.jit(lambda m: m).lower(m).out_info,
-        lambda m: pj.tree.map(lambda x: x, m),
-        lambda m: pj.checkpoint(lambda m: m)(m),
-    ],
-    ids=["jit", "grad", "vmap", "scan", "cond", "vjp", "lower", "map", "checkpoint"],
-)
-def test_users_classes_hold_arrays_alone(call: Any) -> None:
-    """Arrays, tracers and descriptions; no placeholder of ours."""
-    call(Checking(X))
-
-
 def test_fields_that_are_left_out() -> None:
     """At registration, or with the path where an attribute would be lost: never a default."""
 
@@ -230,69 +191,7 @@ def test_fields_that_are_left_out() -> None:
 # --- pj.tree ---
 
 
-def test_the_leaves_of_trees_are_data() -> None:
-    """Arrays, and numbers of dicts; configuration of modules is structure."""
-    tree = {"m": Module(X, X), "n": 2, "name": "text"}
-    assert [jnp.shape(x) for x in pj.tree.leaves(tree)] == [(2,), ()]
-    doubled = pj.tree.map(lambda x: x * 2, tree)
-    assert (doubled["n"], doubled["m"].n, doubled["name"]) == (4, 3, "text")
-    leaves, structure = pj.tree.flatten(tree)
-    back: Any = pj.tree.unflatten(structure, leaves)
-    assert back["m"].a is back["m"].b is X
-    assert pj.tree.structure(tree) == pj.tree.structure(doubled)
-    assert pj.tree.structure(Module(X, X)) != pj.tree.structure(Module(X, X + 1))
-    assert pj.tree.structure(Module(X, X)) != pj.tree.structure(Module(X, X, n=4))
-
-
-def test_rests_are_matched_at_the_leaves_of_the_first_tree() -> None:
-    """None in a rest keeps the leaf; a rest that has lost a tie is an error."""
-    model: Any = Module(X, X + 1)
-    gradient = pj.grad(lambda m: (m.a * 3).sum(), wrt=".a")(model)
-    new = pj.tree.map(lambda p, g: p - g, model, gradient)
-    assert new.a.tolist() == [-2.0, -1.0]
-    assert new.b is model.b
-    with pytest.raises(pydag.SharingError, match=r"\.a and .*\.b"):
-        pj.tree.map(jnp.add, Module(X, X), Module(X, X + 1))
-
-
-def test_copies_keep_ties() -> None:
-    """`pj.tree.copy` copies arrays and objects."""
-    tree = {"one": Module(X, X), "two": X}
-    copy: Any = pj.tree.copy(tree)
-    assert copy["one"].a is copy["one"].b is copy["two"]
-    assert copy["two"] is not X
-    assert copy["two"].tolist() == [1.0, 2.0]
-
-
 # --- derived leaves ---
-
-
-class Head(pj.Module):
-    """A weight, and one derived from it."""
-
-    def __init__(self) -> None:
-        self.w = X[None]
-        self.head = pj.Derived(jnp.transpose, self.w)
-        self.calls = jnp.zeros(())
-
-
-@pytest.mark.parametrize("wrap", [lambda f: f, pj.jit, pj.checkpoint], ids=["none", "jit", "remat"])
-def test_derived_leaves_train_their_source(wrap: Any) -> None:
-    """Resolved inside of the function; the gradient is the source's."""
-    gradient = pj.grad(wrap(lambda m: (pj.resolved(m).head * 2).sum()))(Head())
-    assert gradient.w.tolist() == [[2.0, 2.0]]
-
-
-def test_a_change_of_a_resolved_copy_is_an_error() -> None:
-    """It would be lost."""
-
-    @pj.resolve_arguments
-    def step(model: Any) -> Any:
-        model.calls = model.calls + 1
-        return model.head.sum()
-
-    with pytest.raises(TypeError, match=r"calls was changed in a resolved copy"):
-        step(Head())
 
 
 # --- several processes ---

@@ -6,7 +6,6 @@ import gc
 import re
 import traceback
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,28 +93,6 @@ def test_jit_as_a_decorator_in_a_class_makes_a_method() -> None:
     model.w = X * 10
     assert model.compiled(2.0).tolist() == [20.0, 40.0]
     assert float(pj.jit(functools.partial(jnp.sum, axis=0))(X)) == 3.0
-
-
-WRAPPERS: dict[str, Callable[[Any, Any], Any]] = {
-    "checkpoint": lambda f, x: pj.checkpoint(f)(x),
-    "cond": lambda f, x: pj.cond(True, f, lambda x: x, x),
-    "switch": lambda f, x: pj.switch(0, [f, lambda x: x], x),
-    "scan": lambda f, x: pj.scan(lambda c, y: (c, f(y)), 0.0, x[None])[1][0],
-    "map": lambda f, x: pj.map(f, x[None])[0],
-    "vmap": lambda f, x: pj.vmap(f)(x[None])[0],
-    "grad": lambda f, x: pj.vjp(f, x)[0],
-    "eval": lambda f, x: pj.jvp(f, (x,), (x,))[0],
-}
-
-
-@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
-@pytest.mark.parametrize("hold", [lambda m: m, lambda m: m.step], ids=["module", "method"])
-def test_what_a_callable_holds_is_closed_over_at_each_call(wrap: Any, hold: Any) -> None:
-    """No answer is stale: a changed weight counts at the next call."""
-    model = Model()
-    assert wrap(hold(model), X).tolist() == [1.0, 4.0]
-    model.w = X * 10
-    assert wrap(hold(model), X).tolist() == [10.0, 40.0]
 
 
 # --- stages ---

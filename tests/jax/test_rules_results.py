@@ -124,39 +124,6 @@ def test_a_number_in_the_place_of_an_array_becomes_one(map_over: Any) -> None:
     assert pydag.dag_structure(sizes) == pydag.dag_structure(Model())
 
 
-def test_axes_of_a_module_are_a_map_of_it() -> None:
-    """Numbers that stand in the place of its arrays are axes."""
-
-    class Net(pj.Module):
-        def __init__(self) -> None:
-            self.w, self.b = jnp.ones((2, 3)), jnp.ones(3)
-
-    net = Net()
-    axes = pj.tree.map(lambda x: x.ndim - 1, net)
-    assert pj.vmap(lambda m: m.w.sum() + m.b, in_axes=(axes,))(net).tolist() == [3.0, 3.0, 3.0]
-
-
-@pytest.mark.parametrize(
-    ("result", "says"),
-    [
-        (lambda x: {"held": iter([x])}, r"result\['held'\]"),
-        (lambda x: {"held": {"a": x}.values()}, r"result\['held'\]"),
-        (
-            lambda x: {"held": lambda: x},
-            r"result\['held'\].*leads to an array that is be",
-        ),
-    ],
-)
-@pytest.mark.parametrize(
-    "wrap", [pj.jit, pj.checkpoint, pj.vmap], ids=["jit", "checkpoint", "vmap"]
-)
-def test_results_hold_no_iterators_and_no_hidden_tracers(wrap: Any, result: Any, says: str) -> None:
-    """A `TypeError` with the path."""
-    traced = pj.jit(wrap(result)) if wrap is pj.checkpoint else wrap(result)
-    with pytest.raises(TypeError, match=says):
-        traced(X)
-
-
 def test_an_object_of_the_callers_comes_back_as_itself() -> None:
     """A ref always; containers and modules of arguments that are updated."""
     ref, model = jax.new_ref(X), Model()

@@ -258,18 +258,6 @@ def test_an_updated_module_that_is_returned_is_the_callers() -> None:
 # --- refs ---
 
 
-def test_a_ref_that_is_closed_over_and_passed() -> None:
-    """JAX's error, with the path of the argument."""
-    ref = jax.new_ref(X)
-
-    def f(box: Any) -> Any:
-        ref[...] = ref[...] + 1
-        return box["r"][...]
-
-    with pytest.raises(ValueError, match=r"args\[0\]\['r'\]|box\['r'\]"):
-        pj.jit(f)({"r": ref})
-
-
 def test_derivatives_by_refs() -> None:
     """None stands for a ref unless wrt= selects it; then it is by its content."""
     tree = {"r": jax.new_ref(X), "x": X}
@@ -280,17 +268,6 @@ def test_derivatives_by_refs() -> None:
     assert selected["x"] is None
     assert selected["r"].tolist() == [2.0, 4.0]
     assert isinstance(selected["r"], jax.Array)
-
-
-def test_donation_over_refs_says_nothing() -> None:
-    """A ref in a donated argument is no mistake: it keeps what is written."""
-
-    def f(tree: Any) -> Any:
-        tree["r"][...] = tree["r"][...] + jnp.ones(2)
-
-    ref = jax.new_ref(X)
-    pj.jit(f, donate_argnums=0)({"r": ref})
-    assert ref[...].tolist() == [2.0, 3.0]
 
 
 @pytest.mark.parametrize(

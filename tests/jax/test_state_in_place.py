@@ -51,13 +51,10 @@ def nnx_net() -> Any:
 
 TRANSFORMATIONS = {
     "adam": lambda: optax.adam(1e-2),
-    "adamw": lambda: optax.adamw(1e-2),
-    "chain": lambda: optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-2)),
     "masked": lambda: optax.masked(
         optax.adam(1e-2), lambda m: jax.tree.map(lambda x: x.ndim > 1, m)
     ),
     "MultiSteps": lambda: optax.MultiSteps(optax.adam(1e-2), every_k_schedule=2),
-    "inject_hyperparams": lambda: optax.inject_hyperparams(optax.adam)(learning_rate=1e-2),
 }
 
 
