@@ -6,24 +6,14 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import pydag._core as _core
-from pydag.public.hints import check_function
+from pydag.public.hints import MISSING, check_function
 from pydag.public.options import with_options
 from pydag.typing import Dag, FlattenOptions, Leaf
 
 
-class _Missing:
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "<MISSING>"
-
-
-_MISSING: Any = _Missing()
-
-
 def _given(**options: Any) -> dict[str, Any]:
     """The options that the caller gave."""
-    return {name: value for name, value in options.items() if value is not _MISSING}
+    return {name: value for name, value in options.items() if value is not MISSING}
 
 
 @with_options
@@ -31,7 +21,7 @@ def dag_reduce(
     func: Callable[[Any, Any], Any],
     tree: Dag,
     /,
-    initial: Any = _MISSING,
+    initial: Any = MISSING,
     **options: Unpack[FlattenOptions],
 ) -> Any:
     """Reduce the distinct leaves to one value, from left to right, as `functools.reduce` does.
@@ -51,7 +41,7 @@ def dag_reduce(
     """
     check_function("dag_reduce", func, tree)
     leaves = _core.leaves(tree, **options)
-    if initial is _MISSING:
+    if initial is MISSING:
         return functools.reduce(func, leaves)
     return functools.reduce(func, leaves, initial)
 
@@ -94,7 +84,7 @@ def dag_max(
     tree: Dag,
     /,
     *,
-    default: Any = _MISSING,
+    default: Any = MISSING,
     key: Callable[[Leaf], Any] | None = None,
     **options: Unpack[FlattenOptions],
 ) -> Any:
@@ -121,7 +111,7 @@ def dag_min(
     tree: Dag,
     /,
     *,
-    default: Any = _MISSING,
+    default: Any = MISSING,
     key: Callable[[Leaf], Any] | None = None,
     **options: Unpack[FlattenOptions],
 ) -> Any:

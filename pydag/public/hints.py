@@ -10,7 +10,15 @@ from typing import Any, NoReturn
 import pydag._core as _core
 from pydag.structure.text import short_repr
 
-MISSING: Any = object()
+
+class _Missing:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<MISSING>"
+
+
+MISSING: Any = _Missing()
 """Stands for an argument that a call doesn't give."""
 
 _OURS = {

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.numbers import with_arrays
 from pydag.optree_api.broadcast import broadcast_prefix
-from pydag.public.hints import check_function
+from pydag.public.hints import MISSING, check_function
 from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
@@ -18,8 +18,6 @@ from .rests import leaves_of_rest
 from .structure import Structure
 
 T = TypeVar("T")
-
-_NOTHING: Any = object()
 
 
 @short_tracebacks
@@ -267,7 +265,7 @@ def map_with_path(
 def reduce(
     function: Callable[[Any, Any], Any],
     tree: Dag,
-    initializer: Any = _NOTHING,
+    initializer: Any = MISSING,
     is_leaf: IsLeaf | None = None,
 ) -> Any:
     """Call a function for what was found so far, and the next leaf, for each distinct leaf.
@@ -286,7 +284,7 @@ def reduce(
     5
     """
     check_function("reduce", function, tree)
-    start = () if initializer is _NOTHING else (initializer,)
+    start = () if initializer is MISSING else (initializer,)
     return functools.reduce(function, leaves(tree, is_leaf), *start)
 
 
