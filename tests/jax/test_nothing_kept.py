@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After a call nothing of it is alive: no tracer, and no array that the call has made."""
+"""After a call nothing of it is alive: no tracer, no array, no garbage; nothing is traced again."""
+
+from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import equinox
 import jax
 import jax.numpy as jnp
 import optax
 import pytest
+from flax import nnx
+from small_models import tied_under
+from wrappers import APART, WRAPPERS
 
+import pydag
 import pydag.jaxinterop as pj
+from pydag import jaxinterop
 
 XS = jnp.ones((4, 3))
 
@@ -122,3 +132,209 @@ def init(params: Any) -> Any:
 
 def update(updates: Any, state: Any, params: Any = None) -> Any:
     return updates, state
+
+
+EVERY = WRAPPERS | APART
+
+
+class Data:
+    """Something that a function closes over, and no code of JAX's keeps."""
+
+
+@pytest.fixture
+def no_garbage_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def closing_over(data: Any) -> Callable[[Any], Any]:
+    """A function of a tree."""
+
+    def f(tree: Any) -> Any:
+        assert data is not None
+        return pydag.dag_map(lambda x: 2 * x, tree)
+
+    return f
+
+
+tied = tied_under("a", "b", lambda: jnp.ones((2, 2, 2)))
+
+
+@pytest.mark.usefixtures("no_garbage_collector")
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_is_in_a_cycle(name: str) -> None:
+    """Neither the wrapper, once and again, nor what was made for the function."""
+    data = Data()
+    f = closing_over(data)
+    wrapped = EVERY[name](f)
+    wrapped(tied())
+    wrapped(tied())
+    EVERY[name](f)(tied())
+    alive = weakref.ref(data)
+    del data, f, wrapped
+    assert alive() is None
+
+
+@pytest.mark.usefixtures("no_garbage_collector")
+def test_of_other_structures_and_static_content() -> None:
+    """Nor do plans for several structures, static leaves, options or errors."""
+    data = Data()
+    f = pj.jit(closing_over(data), static=int)
+    f({**tied(), "name": 3})
+    f({"a": jnp.ones(2), "name": 4})
+    f(({"name": 5}, 2.0))
+    f.lower({**tied(), "name": 3}).compile()
+    f.trace({**tied(), "name": 3})
+    with pytest.raises(TypeError):
+        f({**tied(), "name": 3, "mark": bytearray()})
+    alive = weakref.ref(data)
+    del data, f
+    assert alive() is None
+
+
+named = tied_under("a", "b", lambda: jnp.ones((2, 2, 2)), name="net")
+
+
+def double(tree: Any) -> Any:
+    """The tree with its array doubled."""
+    return pydag.dag_map(lambda x: x if isinstance(x, str) else 2 * x, tree)
+
+
+def untied() -> dict[str, Any]:
+    """The same with two arrays."""
+    return {**named(), "b": jnp.ones((2, 2, 2))}
+
+
+def calls(name: str, traces: list[str]) -> Callable[[Any], Any]:
+    """A call of a wrapper with functions that are nobody else's, and stay the same.
+
+    Args:
+        traces: Where the functions note that they run.
+    """
+
+    def body(tree: Any) -> Any:
+        traces.append("trace")
+        return double(tree)
+
+    def scanned(carry: Any, _: Any) -> Any:
+        return body(carry), None
+
+    def counted(_: Any, carry: Any) -> Any:
+        return body(carry)
+
+    def is_small(carry: Any) -> Any:
+        return carry["a"][0, 0, 0] < 3
+
+    ways: dict[str, Callable[[Any], Any]] = {
+        "scan": lambda tree: jaxinterop.scan(scanned, tree, length=2),
+        "fori_loop": lambda tree: jaxinterop.fori_loop(0, 2, counted, tree),
+        "while_loop": lambda tree: jaxinterop.while_loop(is_small, body, tree),
+        "cond": lambda tree: jaxinterop.cond(True, body, body, tree),
+        "switch": lambda tree: jaxinterop.switch(0, [body, body], tree),
+        "jit": lambda tree: jaxinterop.jit(body)(tree),
+        "checkpoint": lambda tree: jaxinterop.checkpoint(body)(tree),
+        "keep_sharing": lambda tree: jaxinterop.keep_sharing(jax.jit)(body)(tree),
+    }
+    return ways[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["scan", "fori_loop", "while_loop", "cond", "switch", "jit", "checkpoint", "keep_sharing"],
+)
+def test_a_function_is_traced_once(name: str) -> None:
+    """For one structure and sharing, called and wrapped again outside of `jit`."""
+    traces: list[str] = []
+    call = calls(name, traces)
+    call(named())
+    first = len(traces)
+    assert first > 0
+    call({**(tree := named()), "a": (w := 2 * tree["a"]), "b": w})
+    assert len(traces) == first
+    call(untied())
+    assert len(traces) == 2 * first
+
+
+STEPS = 10_000
+
+
+class Fields:
+    """An object of attributes."""
+
+    def __init__(self) -> None:
+        self.w, self.b = jnp.ones(2), jnp.ones(2)
+
+
+pydag.register_fields(Fields, ["w", "b"])
+
+
+class Eqx(equinox.Module):
+    """The same as a module of equinox's."""
+
+    w: Any
+    b: Any
+
+
+class Nnx(nnx.Module):
+    """The same as a module of NNX's."""
+
+    def __init__(self) -> None:
+        self.w, self.b = nnx.Param(jnp.ones(2)), nnx.Param(jnp.ones(2))
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "dict": lambda: {"w": jnp.ones(2), "b": jnp.ones(2)},
+    "register_fields": Fields,
+    "equinox": lambda: Eqx(jnp.ones(2), jnp.ones(2)),
+    "nnx": Nnx,
+}
+
+
+def squares(model: Any) -> Any:
+    """The sum of the squares."""
+    return sum((x**2).sum() for x in pydag.dag_leaves(model))
+
+
+@contextmanager
+def collections() -> Iterator[list[str]]:
+    """A list that grows by one item for each collection of the garbage collector."""
+    found: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            found.append(f"generation {info['generation']}")
+
+    gc.collect()
+    gc.callbacks.append(note)
+    try:
+        yield found
+    finally:
+        gc.callbacks.remove(note)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_set_off_no_collection(name: str) -> None:
+    """Ten thousand training steps leave no tracked object behind that wakes the collector."""
+    gradient = jaxinterop.grad(squares)
+    step: Any = jaxinterop.jit(
+        lambda model: pydag.dag_map(lambda w, d: w - 0.001 * d, model, gradient(model))
+    )
+    model = step(step(MODELS[name]()))
+    with collections() as found:
+        for _ in range(STEPS):
+            model = step(model)
+    assert found == []
+
+
+def test_calls_with_static_values_set_off_no_collection() -> None:
+    """The same of calls with keyword arguments and static values that are made anew each time."""
+    step: Any = jaxinterop.jit(lambda x, size, scale: x, static_argnums=1)
+    x, digits = jnp.ones(2), ["1", "2"]
+    for _ in range(2):
+        step(x, ("".join(digits), 3), scale=x)
+    with collections() as found:
+        for _ in range(STEPS):
+            step(x, ("".join(digits), 3), scale=x)
+    assert found == []
