@@ -206,34 +206,14 @@ def test_the_classes_are_listed(path: Path) -> None:
 def test_fields_are_set_past_the_class(path: Path) -> None:
     """Of a class of `register_fields` no function, property or metaclass has a say."""
 
-    class Calling(type):
-        def __call__(cls, *args: Any) -> Any:
-            ran.append("__call__")
-            return super().__call__(*args)
+    def noting(name: str) -> Any:
+        return lambda *_: ran.append(name)
 
-    class Everything(metaclass=Calling):
-        def __new__(cls) -> Any:
-            ran.append("__new__")
-            return super().__new__(cls)
-
-        def __init__(self) -> None:
-            ran.append("__init__")
-
-        def __post_init__(self) -> None:
-            ran.append("__post_init__")
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            ran.append("__setattr__")
-
-        def __getattribute__(self, name: str) -> Any:
-            ran.append("__getattribute__")
-            return super().__getattribute__(name)
-
-        def _set(self, value: Any) -> None:
-            ran.append("property")
-
-        x = property(lambda self: ran.append("property"), _set)
-
+    meta = type("Calling", (type,), {"__call__": noting("__call__")})
+    methods = ("new", "init", "post_init", "setattr", "getattribute")
+    body = {f"__{name}__": noting(name) for name in methods}
+    Everything: Any = meta("Everything", (), body | {"x": property(noting("x"), noting("x"))})  # noqa: N806  # a class
+    Everything.__qualname__ = "test_fields_are_set_past_the_class.Everything"
     pydag.register_fields(Everything, meta_fields=("m",))
     structured(
         path,

@@ -20,8 +20,6 @@ from pydag.files import check, load, save
 from pydag.files.index import INDEX
 from pydag.files.reading import File
 
-PLAIN = {f"model-0000{i}-of-00002.safetensors" for i in (1, 2)}
-
 KILLED_ANYWHERE = """
 import os, shutil, sys
 import numpy as np
@@ -198,24 +196,6 @@ def test_a_writer_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert set(os.listdir(tmp_path)) == before
     save(tmp_path, model(2.0), shard_size=24)
     assert first_of(tmp_path) == 2.0
-
-
-def test_names_are_new_ones(tmp_path: Path) -> None:
-    """Shards have the usual names, and while other files have these, a part of their own."""
-    save(tmp_path, model(0.0), shard_size=24)
-    assert set(os.listdir(tmp_path)) == PLAIN | {INDEX}
-    for path in tmp_path.iterdir():
-        path.chmod(0o600)
-    save(tmp_path, model(1.0), shard_size=24)
-    names = set(os.listdir(tmp_path)) - {INDEX}
-    assert names.isdisjoint(PLAIN)
-    assert {name[:5] + name[14:] for name in names} == PLAIN
-    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
-    for number in ("12345678", "87654321"):  # as a save leaves them that is killed
-        (tmp_path / f"model-{number}-00001-of-00009.safetensors").write_bytes(b"")
-    assert str(check(tmp_path)).splitlines()[1] == "0 errors, 0 doubts, 0 wastes, 0 ties"
-    save(tmp_path, model(2.0), shard_size=24)
-    assert set(os.listdir(tmp_path)) == PLAIN | {INDEX}
 
 
 def test_a_file_that_cannot_be_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,19 +143,6 @@ def test_unequal_parts_stay(name: str) -> None:
     assert pydag.dag_intern(tree) is tree
 
 
-def test_first_one_stands_for_all() -> None:
-    """Of equal nodes the first object stays; only what lies above a merger is built anew."""
-    first, second, apart = Term(W, 1), Term(W, 1), Term(W, 2)
-    tree = {"a": [first], "b": [apart], "c": [second, first]}
-    out = pydag.dag_intern(tree)
-    assert out is not tree
-    assert out["a"] is tree["a"]
-    assert out["b"] is tree["b"]
-    assert out["c"] is not tree["c"]
-    assert out["c"][0] is out["c"][1] is first
-    assert tree["c"] == [second, first]
-
-
 def test_many_parts_of_one_shape_take_linear_time() -> None:
     """Twenty thousand leaves, keys or aux_data that differ are no twenty thousand squared."""
     names = [f"x{i}" for i in range(20_000)]
@@ -166,24 +153,6 @@ def test_many_parts_of_one_shape_take_linear_time() -> None:
         [Term(i) for i in range(20_000)],
     ):
         assert pydag.dag_intern(tree) is tree
-
-
-def test_shared_aux_data() -> None:
-    """Aux_data that is shared sixty-fold, or that contains itself, is compared in no time."""
-
-    def ladder() -> Any:
-        tree: Any = (1.5,)
-        for _ in range(60):
-            tree = [tree, tree]
-        return tree
-
-    def loop() -> Any:
-        tree: list[Any] = [1]
-        tree.append(tree)
-        return tree
-
-    assert merged(Term(1, op=ladder()), Term(1, op=ladder()))
-    assert merged(Term(1, op=loop()), Term(1, op=loop()))
 
 
 def test_hostile_aux_data() -> None:

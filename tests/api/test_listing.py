@@ -13,7 +13,6 @@ from hypothesis import given
 from strategies import dags, options, thorough
 
 import pydag
-from pydag import _core
 from pydag.sharing.shared_object import SharedObject
 from pydag.structure.listing import Listing
 
@@ -48,22 +47,6 @@ def test_listing_agrees_with_the_spec(tree: Any, options: Any) -> None:
             assert len(found) == ways[position]
             assert len({tuple(way) for way in found}) == len(found)
             assert found[0] == listing.way(position)
-
-
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ([("list", -1, 1)], "too few children"),
-        ([("leaf", -1, 0), ("leaf", -1, 0)], "one root"),
-        ([("list", -1, 2), ("leaf", -1, 0), ("alias", 0, 0)], "no anchor"),
-        ([("list", -1, 1), ("alias", -1, 0)], "no anchor"),
-        ([("list", -1, 4294967295)], "too few children"),
-    ],
-)
-def test_records_that_are_no_listing(rows: list[Any], words: str) -> None:
-    """Records whose counts or numbers don't go together are a ValueError."""
-    with pytest.raises(ValueError, match=words):
-        _core.connections(rows)
 
 
 def ladder(levels: int) -> Any:

@@ -2,10 +2,8 @@
 """One flat array for the distinct leaves: each tied array once, and tied again on the way back."""
 
 import importlib
-import pickle
 from typing import Any
 
-import numpy as np
 import pytest
 
 import pydag
@@ -104,13 +102,6 @@ def test_gradients_of_a_flat_function() -> None:
         return (tree["encoder"] * tree["decoder"]).sum()
 
     assert jax.jit(jax.grad(loss))(flat).tolist() == [4.0, 6.0]
-
-
-def test_the_way_back_pickles() -> None:
-    """As optree's for NumPy does, apart from specs that don't."""
-    _, unravel = Library("numpy").ours.dag_ravel([np.ones(2)])
-    again = pickle.loads(pickle.dumps(unravel))
-    assert again(np.zeros(2))[0].tolist() == [0.0, 0.0]
 
 
 def test_configuration_is_no_parameter() -> None:

@@ -70,24 +70,6 @@ def test_patterns(pattern: str, expected: list[bool]) -> None:
     assert selected(Model(Layer(1.0, 2.0), Layer(3.0, 4.0)), pattern) == expected
 
 
-def test_keys_in_patterns() -> None:
-    """Keys stand in paths as Python writes them; brackets and dots are themselves."""
-    tree = {"a.b": 1, "c": [2, (3,)], 4: 5, ("x", 1): 6}
-    for pattern, path in (
-        ("['a.b']", ("a.b",)),
-        ("['c'][1][0]", ("c", 1, 0)),
-        ("[4]", (4,)),
-        ("[('x', 1)]", (("x", 1),)),
-    ):
-        found = dag_mask(tree, pattern)
-        chosen = [
-            p
-            for p, flag in zip(pydag.dag_paths(tree), pydag.dag_leaves(found), strict=True)
-            if flag
-        ]
-        assert chosen == [path]
-
-
 def test_any_path_counts() -> None:
     """A shared object is selected when any of its paths matches, also by a node above it."""
     layer = Layer(w, b)
@@ -272,17 +254,3 @@ def test_keys_that_raise() -> None:
     assert selected({Hostile(refuse): w}, "[<*Hostile object at *>]") == [True]
     with pytest.raises(KeyboardInterrupt):
         selected({Hostile(interrupt): w}, "*x")
-
-
-def test_predicates_that_change_the_tree() -> None:
-    """A predicate may empty the tree, or select in it: it is asked about what was there."""
-    tree: list[Any] = [w, [v, b]]
-
-    def asks(x: Any) -> bool:
-        tree.clear()
-        return selected([x], Array) == [True] and x is v
-
-    mask = dag_mask(tree, asks)
-    assert mask == [False, [True, False]]
-    with pytest.raises(ZeroDivisionError):
-        dag_mask([w], lambda x: 1 // 0)

@@ -117,21 +117,6 @@ def test_result_that_shares_less() -> None:
     assert pydag.dag_transpose_map(f, [W, X], inner_treespec=spec((1, 2))) == ([W, X], [W, Z])
 
 
-def test_parts_without_identity() -> None:
-    """Two objects of a class without identity are one part where what they hold is the same."""
-
-    class Pair:
-        def __init__(self, x: Any, y: Any) -> None:
-            self.x, self.y = x, y
-
-    pydag.register_fields(Pair, preserve_relative_identities=False)
-    outer, inner = spec([W, W]), spec(Pair(1, 2))
-    made = pydag.dag_transpose(outer, inner, [Pair(X, Y), Pair(X, Y)])
-    assert (made.x, made.y) == ([X, X], [Y, Y])
-    with pytest.raises(pydag.SharingError, match="are one object"):
-        pydag.dag_transpose(outer, inner, [Pair(X, Y), Pair(X, Z)])
-
-
 @thorough
 @given(st.tuples(trees, trees, trees), st.tuples(options, options), st.booleans(), st.booleans())
 def test_transpose_agrees(

@@ -4,8 +4,6 @@
 import abc
 import dataclasses
 import sys
-import typing
-import warnings
 from collections import OrderedDict, defaultdict
 from typing import Any
 
@@ -77,57 +75,34 @@ class Base:
         vars(self)["w"] = w
 
 
-@pydag.register_fields
-class ReadOnly(Base):
-    @property
-    def w(self) -> Any:
-        return "computed"
+HIDING: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "a property": (property(lambda self: "computed"), ()),
+    "a descriptor": (Doubling(), ()),
+    "a named one": (Doubling(), (("w",),)),
+    "a meta field": (Doubling(), ((), ("w",))),
+    "a default": ("of the class", ()),
+    "a method": (lambda self: None, ()),
+}
 
 
-@pydag.register_fields
-class Descriptor(Base):
-    w = Doubling()
+@pytest.fixture(params=HIDING)
+def hiding(request: pytest.FixtureRequest) -> Any:
+    """A class that has something of its own under the name of an attribute."""
+    value, names = HIDING[request.param]
+    cls = type("Hiding", (type("Inherited", (Base,), {"w": value}),), {})
+    pydag.register_fields(cls, *names)
+    return cls
 
 
-@pydag.register_fields(data_fields=("w",))
-class Named(Base):
-    w = Doubling()
-
-
-@pydag.register_fields(data_fields=(), meta_fields=("w",))
-class Meta(Base):
-    w = Doubling()
-
-
-@pydag.register_fields
-class Inherited(Descriptor): ...
-
-
-@pydag.register_fields
-class Default(Base):
-    w = "of the class"
-
-
-@pydag.register_fields
-class Method(Base):
-    def w(self) -> None: ...
-
-
-@pytest.mark.parametrize("cls", [ReadOnly, Descriptor, Named, Meta, Inherited, Default, Method])
-def test_no_descriptor_has_a_say(cls: Any) -> None:
+def test_no_descriptor_has_a_say(hiding: Any) -> None:
     """Attributes are read from and written to `__dict__`, whatever the class has of that name."""
-    node = cls([0.5])
+    node = hiding([0.5])
     for copy in _copies(node):
         assert vars(copy) == {"w": [0.5]}
-    assert pydag.dag_leaves(node) == ([] if cls is Meta else [0.5])
-
-
-@pytest.mark.parametrize("cls", [ReadOnly, Descriptor, Named, Inherited, Default, Method])
-def test_no_descriptor_has_a_say_in_an_update(cls: Any) -> None:
-    """What is written into an instance that is there is written into its `__dict__`, too."""
-    node = cls(0.5)
-    pydag.dag_update(node, cls(1.5))
-    assert vars(node) == {"w": 1.5}
+    assert pydag.dag_leaves(node) in ([], [0.5])
+    if pydag.dag_leaves(node):
+        pydag.dag_update(node, hiding([1.5]))
+        assert vars(node) == {"w": [1.5]}
 
 
 class Slotted:
@@ -329,23 +304,6 @@ def test_classes_that_hold_more_than_attributes(base: Any, extra: dict[str, Any]
             pydag.register_fields(type("Sub", (Abstract, base), dict(extra)))
 
 
-def test_abstract_and_generic_classes() -> None:
-    """Abstract, generic and finalized classes of attributes can be registered."""
-    x = typing.TypeVar("x")
-
-    class Finalized:
-        def __del__(self) -> None: ...
-
-    class Generic(typing.Generic[x]): ...
-
-    for cls in (Abstract, Generic, Finalized):
-        pydag.register_fields(cls)
-    node: Any
-    for node in (Generic(), Generic[int](), Finalized()):
-        node.w = [0.5]
-        assert pydag.dag_copy(node).w == [0.5]
-
-
 def test_dict_that_is_an_instance_too() -> None:
     """A `__dict__` of its own in the tree shares its values with the instance, in either order."""
 
@@ -401,29 +359,3 @@ def test_names_that_are_texts_of_their_own() -> None:
         layer.__dict__ = {make("m"): 1.5, make("w"): [0.5]}
         for copy in _copies(layer):
             assert vars(copy) == {"w": [0.5], "m": 1.5}
-
-
-def test_attributes_of_a_class_with_hostile_names() -> None:
-    """A class whose own attributes are found by their `__eq__` is opened and built all the same."""
-    calls: list[object] = []
-
-    class Name:
-        def __hash__(self) -> int:
-            return hash("w")
-
-        def __eq__(self, other: object) -> bool:
-            calls.append(other)
-            return False
-
-    attributes: Any = {Name(): property(lambda self: 42)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the key: some versions of Python warn
-        cls: Any = type("Odd", (), attributes)
-    pydag.register_fields(cls)
-    node = cls()
-    vars(node)["w"] = [0.5]
-    for copy in _copies(node):
-        assert vars(copy) == {"w": [0.5]}
-    calls.clear()
-    pydag.dag_copy(node)
-    assert calls == []

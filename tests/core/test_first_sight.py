@@ -14,63 +14,23 @@ from operations import run_apart
 import pydag
 
 
-def leaf_class() -> Any:
-    """A class that nobody registered."""
-    return type("Leaf", (), {})()
+class Base(NamedTuple):
+    a: Any
+    b: Any = 2
 
 
-def tuple_class() -> Any:
-    """A class that `collections.namedtuple` makes."""
-    cls: Any = namedtuple("cls", "a b")
-    return cls(1, 2)
-
-
-def typed_tuple() -> Any:
-    """A class that `typing.NamedTuple` makes."""
-
-    class Typed(NamedTuple):
-        a: int
-        b: int = 2
-
-    return Typed(1)
-
-
-def derived_tuple() -> Any:
-    """A class that inherits all that makes a namedtuple."""
-    base: Any = namedtuple("base", "a b")
-    return type("Derived", (base,), {})(1, 2)
-
-
-def other_fields() -> Any:
-    """A class that declares other fields than its base."""
-    base: Any = namedtuple("base", "a b")
-    return type("Derived", (base,), {"_fields": "ab"})(1, 2)
-
-
-def no_method() -> Any:
-    """A class of tuples that only looks like a namedtuple."""
-    return type("Like", (tuple,), {"_fields": ("a",), "_make": 5, "_asdict": None})((1,))
-
-
-def plain_tuple() -> Any:
-    """A class of tuples without names."""
-    return type("Plain", (tuple,), {})((1, 2))
-
-
-def with_metaclass() -> Any:
-    """A class of another metaclass."""
-    return type("Meta", (type,), {})("Leaf", (), {})()
-
-
+new_namedtuple: Any = namedtuple  # for classes that a checker must not see
+new_typed: Any = NamedTuple
+# Each makes an instance of a new class, and mostly one of which it is hard to say what it is.
 MAKERS: list[Callable[[], Any]] = [
-    leaf_class,
-    tuple_class,
-    typed_tuple,
-    derived_tuple,
-    other_fields,
-    no_method,
-    plain_tuple,
-    with_metaclass,
+    lambda: type("Leaf", (), {})(),
+    lambda: new_namedtuple("cls", "a b")(1, 2),
+    lambda: new_typed("Typed", [("a", int)])(1),
+    lambda: type("Derived", (Base,), {})(1, 2),
+    lambda: type("Derived", (Base,), {"_fields": "ab"})(1, 2),
+    lambda: type("Like", (tuple,), {"_fields": ("a",), "_make": 5, "_asdict": None})((1,)),
+    lambda: type("Plain", (tuple,), {})((1, 2)),
+    lambda: type("Meta", (type,), {})("Leaf", (), {})(),
 ]
 
 

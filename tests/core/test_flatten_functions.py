@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What flatten and unflatten functions may return, and nonsense that they may not."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import optree
 import pytest
 
 import pydag
@@ -45,26 +43,6 @@ def test_any_iterable_of_children(children: Any) -> None:
     leaves, spec = pydag.dag_flatten(node((children, "aux")))
     assert leaves == [1, 2]
     assert pydag.dag_unflatten(spec, leaves) == ("aux", (1, 2))
-
-
-def test_children_from_a_failing_generator() -> None:
-    """An exception between two children passes through."""
-
-    def children() -> Iterator[int]:
-        yield 1
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        pydag.dag_flatten([node((children(), None))])
-
-
-def test_entries() -> None:
-    """Entries name children in paths and accessors, and tell no structures apart."""
-    named = node(([1, 2], None, ("a", "b")), path_entry_type=optree.GetAttrEntry)
-    paths, leaves, spec = pydag.dag_flatten_with_path([named])
-    assert (paths, leaves) == ([(0, "a"), (0, "b")], [1, 2])
-    assert [a.codify("t") for a in spec.accessors()] == ["t[0].a", "t[0].b"]
-    assert pydag.dag_paths(node(([1, 2], None, None))) == [(0,), (1,)]
 
 
 def test_children_made_on_the_fly() -> None:

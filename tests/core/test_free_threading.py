@@ -121,40 +121,6 @@ def test_one_tree_and_one_spec() -> None:
     assert results[0][3]
 
 
-def change_list(tree: Any, number: int) -> None:
-    items = tree["list"]
-    items.append(Leaf()) if number % 2 else items.pop()
-
-
-def change_dict(tree: Any, number: int) -> None:
-    if number % 2:
-        tree["many"][f"more{number % 16}"] = Leaf()
-    else:
-        del tree["many"][f"more{(number - 1) % 16}"]
-
-
-def change_child(tree: Any, number: int) -> None:
-    tree["many"] = {f"key{i}": Leaf() for i in range(19 if number % 2 else 18)}
-
-
-def change_deque(tree: Any, number: int) -> None:
-    tree["deque"].append(Leaf()) if number % 2 else tree["deque"].pop()
-
-
-def change_open(tree: Any, number: int) -> None:
-    if number % 2:
-        tree["open"].more = Leaf()
-    else:
-        del tree["open"].more
-
-
-def change_ordered(tree: Any, number: int) -> None:
-    if number % 2:
-        tree["ordered"]["more"] = Leaf()
-    else:
-        del tree["ordered"]["more"]
-
-
 def change_leaves(tree: Any, number: int) -> None:
     """Changes no structure."""
     tree["list"][1] = Leaf()
@@ -166,17 +132,32 @@ def change_leaves(tree: Any, number: int) -> None:
     tree["default"]["x"] = Leaf()
 
 
-# Each adds one leaf when the number is odd, and takes it away again when the number is even.
-CHANGES: list[Callable[[Any, int], None]] = [
-    change_list,
-    change_dict,
-    change_child,
-    change_deque,
-    change_open,
-    change_leaves,
-]
+def toggle(mapping: Any, number: int, name: str = "more") -> None:
+    """Adds an item when the number is odd, and takes it away again when it is even."""
+    if number % 2:
+        mapping[name] = Leaf()
+    else:
+        del mapping[name]
+
+
+def push(items: Any, number: int) -> None:
+    """The same with an item at the end."""
+    items.append(Leaf()) if number % 2 else items.pop()
+
+
+# Each but the last adds one leaf when the number is odd, and takes it away when it is even.
+CHANGES: dict[str, Callable[[Any, int], None]] = {
+    "list": lambda tree, number: push(tree["list"], number),
+    "deque": lambda tree, number: push(tree["deque"], number),
+    "dict": lambda t, number: toggle(t["many"], number, f"more{(number - 1) // 2 % 8}"),
+    "child": lambda tree, number: tree.update(
+        many={f"key{i}": Leaf() for i in range(19 if number % 2 else 18)}
+    ),
+    "attributes": lambda tree, number: toggle(vars(tree["open"]), number),
+    "leaves": change_leaves,
+}
 if HAS_SAFE_ORDERED_DICT:
-    CHANGES.append(change_ordered)
+    CHANGES["OrderedDict"] = lambda tree, number: toggle(tree["ordered"], number)
 
 
 def read(tree: Any, way: int, counts: set[int]) -> None:
@@ -205,11 +186,11 @@ def read(tree: Any, way: int, counts: set[int]) -> None:
     assert len(leaves) in counts, (way, len(leaves))
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_a_tree_that_another_thread_changes(change: Callable[[Any, int], None]) -> None:
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_tree_that_another_thread_changes(change: str) -> None:
     """The leaves are those of a moment: with the one that comes and goes, or without it."""
     tree = sample()
-    counts = {NUM_LEAVES} if change is change_leaves else {NUM_LEAVES, NUM_LEAVES + 1}
+    counts = {NUM_LEAVES} if change == "leaves" else {NUM_LEAVES, NUM_LEAVES + 1}
     ends = time.monotonic() + min(SECONDS, 2) / 4
 
     def work(i: int) -> None:
@@ -217,7 +198,7 @@ def test_a_tree_that_another_thread_changes(change: Callable[[Any, int], None]) 
         while time.monotonic() < ends or number % 2:
             number += 1
             if i == 0:
-                change(tree, number)
+                CHANGES[change](tree, number)
             else:
                 read(tree, (i + number) % 6, counts)
 
@@ -371,7 +352,7 @@ def test_stress() -> None:
         while time.monotonic() < ends or (i < mutators and number % 2):
             number += 1
             if i < mutators:
-                for tree, change in list(zip(trees, CHANGES, strict=True))[i::mutators]:
+                for tree, change in list(zip(trees, CHANGES.values(), strict=True))[i::mutators]:
                     change(tree, number)
             elif i == mutators:
                 cls: Any = type("Fleeting", (), {})

@@ -4,8 +4,6 @@
 Each tree is flattened three times: unknown, then remembered, then by a spec that is alive.
 """
 
-import gc
-import weakref
 from collections import OrderedDict, deque, namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -191,23 +189,3 @@ def test_copies_of_a_known_tree() -> None:
         copy["plain"].y["p"]["q"]["r"] = None
     assert tree["shared"]["w"] is not None
     assert tree["plain"].y["p"]["q"]["r"] is tree["z"]
-
-
-@pytest.mark.classes_die
-def test_class_that_only_a_spec_holds() -> None:
-    """A class of namedtuples dies with the last spec that has it: its structure isn't kept."""
-
-    def make() -> tuple[Any, Any]:
-        cls = namedtuple("cls", "x y")
-        for _ in range(3):
-            spec = pydag.dag_structure([cls(1, 2), cls(3, 4)])
-        return spec, weakref.ref(cls)
-
-    for _ in range(3):
-        spec, cls = make()
-        gc.collect()
-        assert cls() is not None
-        assert pydag.dag_unflatten(spec, range(4))[1].y == 3
-        del spec
-        gc.collect()
-        assert cls() is None

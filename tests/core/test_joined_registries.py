@@ -164,16 +164,6 @@ def test_entries_of_classes_of_ours() -> None:
     assert get(int) is None
 
 
-def test_all_entries() -> None:
-    """Without a class: a dict of all that the namespace sees, whoever registered it."""
-    everything = pydag.register_pydag_node.get(namespace=sp.NAMESPACE)
-    get_theirs: Any = optree.register_pytree_node.get
-    assert everything.keys() >= get_theirs(namespace=sp.NAMESPACE).keys()
-    for cls in (list, sp.Box, sp.Local, sp.Foreign, sp.Linear):
-        assert everything[cls] == pydag.register_pydag_node.get(cls, namespace=sp.NAMESPACE)
-    assert sp.Local not in pydag.register_pydag_node.get()
-
-
 def test_a_copy_of_the_module_with_a_namespace() -> None:
     """`reexport` makes a module whose functions have another default namespace."""
     cls = fresh()

@@ -109,26 +109,12 @@ def test_keys_that_change_the_dict() -> None:
 
 def test_one_key_twice() -> None:
     """A key whose hash changed can be in a dict twice. Such a dict can be read, but not built."""
-
-    class Restless:
-        def __init__(self, hash_: int) -> None:
-            self.hash = hash_
-
-        def __hash__(self) -> int:
-            return self.hash
-
-        def __eq__(self, other: object) -> bool:
-            return self is other
-
-        def __lt__(self, other: "Restless") -> bool:
-            return self.hash < other.hash
-
     for others in range(8):
-        key = Restless(1)
+        key = Mutable(1)
         tree = {key: [0.5]}
         key.hash = 2
         tree[key] = [1.5]
-        tree.update({Restless(-i): [2.5] for i in range(3, 3 + others)})
+        tree.update({Mutable(-i): [2.5] for i in range(3, 3 + others)})
         assert len(tree) == 2 + others
         leaves, spec = pydag.dag_flatten(tree)
         assert len(leaves) == 2 + others

@@ -90,26 +90,6 @@ def test_flatten_function_that_has_its_class_forgotten(
     assert WALKS[walk]([cls([1, 2])]) == [("built", "aux", 1, 2)]
 
 
-@pytest.mark.parametrize("forget", [clear, register_others])
-def test_iterator_over_a_class_that_is_forgotten(
-    forget: Callable[[type], None], other_library: Callable[..., type]
-) -> None:
-    """An iterator goes on with the parts of such an instance."""
-    cls = other_library(forget)
-    assert list(pydag.dag_iter([cls([1, 2]), cls([3])], namespace=SPACE)) == [1, 2, 3]
-
-
-@pytest.mark.parametrize("forget", [clear, register_others])
-def test_two_trees_of_a_class_that_is_forgotten(
-    forget: Callable[[type], None], other_library: Callable[..., type]
-) -> None:
-    """Trees are held against each other by what opened them."""
-    cls = other_library(forget)
-    tree, other = [cls([1, 2]), cls([3])], [cls([10, 20]), cls([30])]
-    out = pydag.dag_map(lambda x, y: x + y, tree, other, namespace=SPACE)
-    assert out == [("built", "aux", 11, 22), ("built", "aux", 33)]
-
-
 def test_flatten_function_that_registers_its_class_anew() -> None:
     """Each instance is built by the registration that opened it, as in optree."""
     count = [0]

@@ -6,7 +6,6 @@ import gc
 import inspect
 import pickle
 import pydoc
-import sysconfig
 from collections.abc import Callable
 from typing import Any
 
@@ -101,42 +100,6 @@ def test_bad_arguments(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError) as caught:
         call()
     assert message in str(caught.value)
-
-
-def forest() -> Any:
-    """Ten thousand containers that the core builds by itself."""
-    return [{"a": [1], "b": (2, [3])} for _ in range(2_500)]
-
-
-OPERATIONS: dict[str, Callable[[Any], Any]] = {
-    "unflatten": lambda tree: pydag.dag_unflatten(pydag.dag_structure(tree), [0] * 7_500),
-    "copy": pydag.dag_copy,
-    "map": lambda tree: pydag.dag_map(bool, tree),
-}
-
-
-@pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
-    reason="the collector is left alone there: other threads need it",
-)
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_no_collection_while_a_tree_is_built(name: str) -> None:
-    """The collector isn't asked for a run by the containers that are made, and is on again then."""
-    tree, runs = forest(), []
-
-    def count(phase: str, info: dict[str, int]) -> None:
-        runs.append(phase)
-
-    made = OPERATIONS[name](tree)
-    gc.collect()
-    gc.callbacks.append(count)
-    try:
-        made = OPERATIONS[name](tree)
-        assert runs == []
-        assert gc.isenabled()
-        del made
-    finally:
-        gc.callbacks.remove(count)
 
 
 @pytest.mark.parametrize("was_enabled", [True, False])

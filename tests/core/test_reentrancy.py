@@ -102,42 +102,6 @@ def test_predicate_sees_only_the_first_tree() -> None:
     assert [id(x) for x in seen] == [id(x) for x in (tree, tree[0], 1, tree[1], 2)]
 
 
-def test_walks_within_walks() -> None:
-    """Callbacks may use the library themselves, on the same tree and the same spec."""
-    inner = [1, [2]]
-    leaves, spec = pydag.dag_flatten([inner, inner])
-
-    class Nested:
-        pass
-
-    def unflatten(_: Any, children: Any) -> Any:
-        assert pydag.dag_unflatten(spec, leaves) == [[1, [2]], [1, [2]]]
-        return list(children)
-
-    def flatten(_: Any) -> Any:
-        return pydag.dag_leaves([inner, inner]), None
-
-    pydag.register_pydag_node(Nested, flatten, unflatten)
-    nested = Nested()
-    out = pydag.dag_map(lambda x: pydag.dag_map(lambda y: x + y, inner), [nested, nested])
-    assert out == [[[2, [3]], [3, [4]]], [[2, [3]], [3, [4]]]]
-    assert out[0] is out[1]
-
-
-def test_field_that_cannot_be_written() -> None:
-    """A field that an instance has no place for is the user's error, with the place, each time."""
-
-    class Slim:
-        __slots__ = ("x",)
-
-    pydag.register_fields(Slim)
-    broken = pydag.Node(Slim, (("y",), ()), ([1.5],))
-    for _ in range(100):
-        with pytest.raises(AttributeError) as info:
-            pydag.reref([broken])
-    assert "tree[0]" in info.value.__notes__[0]
-
-
 def test_state_set_while_it_is_being_set() -> None:
     """A spec that a key's hash function restores meanwhile is not restored over."""
     hooks: list[Callable[[], None]] = []

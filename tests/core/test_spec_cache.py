@@ -76,30 +76,6 @@ def test_equal_meta_fields_are_kept_apart(first: Any, second: Any) -> None:
         assert repr(pydag.dag_copy([Layer(value)])[0].m) == repr(value)
 
 
-@pytest.mark.classes_die
-def test_classes_are_not_kept() -> None:
-    """A registered class that is gone from the registry is not kept by what is remembered."""
-
-    def make() -> weakref.ref[type]:
-        class Node:
-            pass
-
-        pydag.register_fields(Node)
-        node: Any = Node()
-        node.w = [1]
-        pydag.dag_copy([node, node])
-        kept = pydag.dag_structure([node])
-        pydag.unregister_pydag_node(Node)
-        pydag.dag_leaves([node])
-        assert kept.num_leaves == 1
-        return weakref.ref(Node)
-
-    reference = make()
-    pydag.dag_leaves([1])
-    gc.collect()
-    assert reference() is None
-
-
 def _use(make: Any) -> None:
     """Does with a tree what makes the library remember its structure, in every way."""
     for _ in range(4):

@@ -2,9 +2,7 @@
 """Operations on specs, with callbacks, keys and aux_data that turn against them."""
 
 import copy
-import gc
 import pickle
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -68,39 +66,6 @@ def test_raising_function(name: str) -> None:
     assert pydag.dag_structure(TREE) == SPEC
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_function_that_comes_back(name: str) -> None:
-    """A function may start any operation on the same spec, and collect garbage."""
-
-    def again(x: Any) -> Any:
-        assert SPEC.transform(lambda spec: spec) == SPEC
-        assert SPEC.unflatten([W, 1])["b"] == N
-        gc.collect()
-        return x
-
-    CALLS[name](again)
-
-
-def test_class_is_unregistered_meanwhile() -> None:
-    """A spec keeps what it needs, though its classes are taken out of the registry."""
-
-    class Gone(Box):
-        """Registered until it is first seen."""
-
-    pydag.register_pydag_node(Gone, lambda x: (x.children, None), lambda _, items: Gone(*items))
-    spec = pydag.dag_structure([Gone(1), Gone(2)])
-
-    def f_node(part: pydag.PyDagSpec) -> pydag.PyDagSpec:
-        seen.append(part)
-        if len(seen) == 1:
-            pydag.unregister_pydag_node(Gone)
-        return part
-
-    seen: list[pydag.PyDagSpec] = []
-    assert spec.transform(f_node) == spec
-    assert [type(x) for x in spec.traverse([1, 2])] == [Gone, Gone]
-
-
 def test_leaves_that_turn_against_the_walk() -> None:
     """An iterator of leaves may raise, come back and be endless."""
     log: list[int] = []
@@ -160,19 +125,6 @@ def test_comparison_that_raises(where: str) -> None:
             work(spec(), spec())
 
 
-def test_keys_that_change_their_mind() -> None:
-    """Keys that are equal to everything, now and then, match no two slots with one."""
-    for answers in ([True] * 9, [False, True] * 5, [True, False] * 5):
-        one = pydag.dag_structure({Vandal(list(answers)): 1, Vandal([]): [2]})
-        other = pydag.dag_structure({Vandal(list(answers)): [3], Vandal(list(answers)): 4})
-        assert (one <= other) in (True, False)
-        try:
-            merged = one.broadcast_to_common_suffix(other)
-        except ValueError:
-            continue
-        assert merged.num_children == one.num_children
-
-
 def test_spec_that_was_never_restored() -> None:
     """A spec without a structure is refused, as an argument, too."""
     empty, leaf = pydag.PyDagSpec.__new__(pydag.PyDagSpec), pydag.dagspec_leaf()
@@ -200,18 +152,6 @@ def test_results_are_specs_like_any_other() -> None:
         assert hash(spec) == hash(again)
         assert repr(spec) == repr(again)
         assert len(spec.paths()) == len(spec) == spec.num_leaves
-
-
-def test_results_are_collected() -> None:
-    """A cycle through aux_data and a spec made of specs is garbage like any other."""
-    aux: list[Any] = []
-    spec = pydag.dag_structure(Box(1, aux=aux))
-    aux += [spec.compose(spec), spec.children(), spec.transform(lambda x: x)]
-    aux += [pydag.dagspec_list([spec]), spec.one_level(), spec.broadcast_to_common_suffix(spec)]
-    dying = [weakref.ref(x) for x in aux if isinstance(x, pydag.PyDagSpec)]
-    del spec, aux
-    gc.collect()
-    assert [ref() for ref in dying] == [None] * 5
 
 
 def test_lists_are_fresh() -> None:

@@ -7,9 +7,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
-import gc
 import pickle
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -218,21 +216,3 @@ def test_values_whose_equality_has_no_truth(wrap: Any, one: Any, other: Any) -> 
             a.flatten_up_to(wrap(y))
         assert a == pydag.dag_structure(wrap(x))
         assert a.flatten_up_to(wrap(x)) == [1.0]
-
-
-def test_a_key_that_holds_itself() -> None:
-    """It is written down, and it is garbage like anything else."""
-
-    class Holder:
-        key: Any
-
-        def __repr__(self) -> str:
-            return f"<{self.key!r}>"
-
-    holder = Holder()
-    holder.key = key(Custom(holder))
-    assert repr(holder.key).count("SpecKey") == 2
-    gone = weakref.ref(holder)
-    del holder
-    gc.collect()
-    assert gone() is None

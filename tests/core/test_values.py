@@ -14,100 +14,40 @@ from typing import Any
 import numpy as np
 import pytest
 import reference_kinds as ref
+import specimens as sp
 
 import pydag
-
-
-class Color(enum.Enum):
-    RED = 1
 
 
 class Flag(enum.IntFlag):
     ON = 1
 
 
-class Meta(type):
-    pass
-
-
-class Some(metaclass=Meta):
-    @property
-    def attribute(self) -> int:
-        return 1
-
-
-class IntChild(int):
-    pass
-
-
-class StrChild(str):
-    pass
-
-
 Point = namedtuple("Point", "x y")
-SOME = Some()
 
-VALUES: dict[str, Any] = {
-    "bool": True,
-    "int": 7,
-    "big int": 10**100,
-    "float": 0.5,
-    "nan": float("nan"),
-    "complex": 1j,
-    "str": "text" * 10,
-    "empty str": "",
-    "bytes": b"bytes" * 10,
-    "range": range(3),
-    "ellipsis": ...,
-    "NotImplemented": NotImplemented,
-    "class": Some,
-    "builtin class": int,
-    "enum class": Color,
-    "function": lambda: None,
-    "builtin function": len,
-    "builtin method": [].append,
-    "code": (lambda: None).__code__,
-    "property": Some.__dict__["attribute"],
-    "weak reference": weakref.ref(SOME),
-    "enum member": Color.RED,
-    "flag": Flag.ON,
-    "numpy bool": np.True_,
-}
-OBJECTS: dict[str, Any] = {
-    "array": np.zeros(3),
-    "array scalar": np.float64(0.5),
-    "numpy dtype": np.dtype("int8"),
-    "object": object(),
-    "instance": SOME,
-    "int subclass": IntChild(7),
-    "str subclass": StrChild("x"),
-    "set": {1},
-    "frozenset": frozenset({1}),
-    "bytearray": bytearray(b"x"),
-    "bound method": SOME.__init__,  # type: ignore[misc]  # an instance's
-    "module": types,
-    "slice": slice(1),
-    "Decimal": Decimal(1),
-    "Fraction": Fraction(1),
-    "mappingproxy": types.MappingProxyType({}),
-    "generator": iter([]),
-}
+VALUES = [
+    *(*sp.VALUES, 10**100, "text" * 10, b"bytes" * 10, NotImplemented, int, [].append),
+    *((lambda: None).__code__, weakref.ref(sp), Flag.ON),
+]
+OBJECTS = [
+    *(make() for make in sp.OBJECTS),
+    *(np.dtype("int8"), sp.Opaque().__init__, types, slice(1), Decimal(1), Fraction(1)),  # type: ignore[misc]  # an instance's
+    *(types.MappingProxyType({}), iter([])),
+]
 
 
-@pytest.mark.parametrize("name", VALUES)
-def test_values(name: str) -> None:
+@pytest.mark.parametrize("x", VALUES, ids=lambda x: type(x).__name__)
+def test_values(x: Any) -> None:
     """What `copy.deepcopy` treats as atomic is a leaf of its own at every occurrence."""
-    x = VALUES[name]
-    leaves, spec = pydag.dag_flatten([x, x, {"k": x}])
+    leaves, spec = pydag.dag_flatten([x, x, {"k": x}], none_is_leaf=True)
     assert len(leaves) == 3
     assert spec.num_shared == 0
-    assert copy.deepcopy(x) is x or name == "numpy bool"
+    assert copy.deepcopy(x) is x or type(x) is np.bool_
 
 
-@pytest.mark.parametrize("name", OBJECTS)
-def test_objects(name: str) -> None:
+@pytest.mark.parametrize("x", OBJECTS, ids=lambda x: type(x).__name__)
+def test_objects(x: Any) -> None:
     """Everything else has identity, and none under `identity="nodes"`."""
-    x = OBJECTS[name]
     leaves, spec = pydag.dag_flatten([x, x, {"k": x}])
     assert len(leaves) == 1
     assert leaves[0] is x

@@ -69,17 +69,6 @@ def test_an_unregistered_class() -> None:
     assert len(failed.value.__notes__) == 2
 
 
-def test_swapped_with_a_selection() -> None:
-    """`dag_map` with `where` says it, too; so does `dag_partition`, of its selection."""
-    with pytest.raises(TypeError, match=r"Swap them: dag_map\(f, tree\)"):
-        pydag.dag_map(TREE, negative, where="a")  # type: ignore[call-overload]  # the point
-    with pytest.raises(TypeError, match="prefix must be booleans") as raised:
-        pydag.dag_partition(TREE, negative)
-    assert raised.value.__notes__ == [
-        "The selection comes first, then the tree: dag_partition(where, tree)."
-    ]
-
-
 def test_a_spec_of_optree() -> None:
     """It is named as what it is, where ours is expected; and not by its address."""
     tree: Any = TREE
@@ -90,21 +79,6 @@ def test_a_spec_of_optree() -> None:
         pydag.retie(spec, TREE)
     with pytest.raises(TypeError, match=r"PyTreeSpec. Take pydag.dag_structure\(tree\)"):
         pydag.dag_transpose(spec, spec, TREE)
-
-
-def test_a_list_of_paths() -> None:
-    """`tie` and `untie` take each path by itself; what to write for a list and for text is said."""
-    paths: Any = [("a",), ("b",)]
-    for function in (pydag.tie, pydag.untie):
-        with pytest.raises(
-            TypeError, match=r"Give each path as an argument of its own: \(tree, \*"
-        ):
-            function(TREE, paths)
-    with pytest.raises(TypeError, match=r"Write a tuple: \('a', 0\)\.$"):
-        pydag.untie(TREE, ["a", 0])  # type: ignore[arg-type]  # the point
-    with pytest.raises(TypeError, match=r"Write \('a',\) for one entry\.$"):
-        pydag.tie(TREE, "a", ("b",))  # type: ignore[arg-type]  # the point
-    assert pydag.tie(TREE, *paths) == {"a": [1.0], "b": [1.0]}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, assert_type
 
 import pytest
@@ -54,38 +53,6 @@ def test_the_core() -> None:
         pydag.no_such_name  # type: ignore[attr-defined]  # noqa: B018  # the point
     with pytest.raises(ValueError, match="identity"):
         pydag.dag_leaves([], identity="leaves")  # type: ignore[call-overload]  # the point
-
-
-def test_leaves_of_a_tree_of_numbers() -> None:
-    """They have the type of the numbers; leaves of other trees may be anything."""
-    leaves, _ = pydag.dag_flatten({"a": [1.0, {"b": 2.0}], "c": 3.0})
-    assert assert_type(leaves, list[float]) == [1.0, 2.0, 3.0]
-    assert assert_type(pydag.dag_leaves([1, [2]]), list[int]) == [1, 2]
-    assert assert_type(pydag.dag_leaves({"a": "text"}), list[Any]) == ["text"]
-    assert_type(pydag.dag_leaves([model()]), list[Any])
-    assert_type(pydag.dag_leaves([1.0], lambda x: isinstance(x, list)), list[Any])
-
-
-def test_what_is_replaced_or_filled_keeps_its_class(tmp_path: Path) -> None:
-    """`dag_replace` and `load(path, like)` give a model for a model; without `like` it is Any."""
-    old, path = model(), tmp_path / "model.safetensors"
-    new = assert_type(pydag.dag_replace(old, old.first, jnp.zeros(2)), Model)
-    assert new.first is new.second
-    pj.save(path, old)
-    assert assert_type(pj.load(path, old), Model).first.tolist() == [1.0, 1.0]
-    assert type(assert_type(pydag.files.load(path, like=old), Model)) is Model
-    assert type(assert_type(pj.load(path), Any)) is Model
-
-
-def test_a_dag_has_the_type_of_its_tree() -> None:
-    """`Dag(tree).tree` is what `tree` is; `Dag` alone is a Dag of anything."""
-    dag = assert_type(pj.Dag(model()), "pj.Dag[Model]")
-    assert type(assert_type(dag.tree, Model)) is Model
-
-    def anything(dag: pj.Dag) -> None:
-        assert_type(dag.tree, Any)
-
-    anything(dag)
 
 
 def test_a_compiled_function_has_the_types_of_the_function() -> None:

@@ -37,7 +37,6 @@ def arguments() -> argparse.ArgumentParser:
     add("--first", type=int, default=0, help="the first round")
     add("--rounds", type=int, default=10**9, help="how many rounds at most")
     add("--only", default=None, help="one scenario alone, by its name")
-    add("--exact", default=None, help="one round, by the seed that a report names")
     add("--size", type=int, default=None, help="the largest number of nodes in a tree")
     add("--patience", type=float, default=120.0, help="seconds after which a round hangs")
     add("--findings", type=int, default=5, help="after how many findings it ends")
@@ -49,7 +48,7 @@ def rounds(options: argparse.Namespace) -> int:
     """Runs rounds in this process; the number of findings."""
     import agree_specs  # noqa: F401  (they register)
     from every import EXPECTED
-    from rounds import LARGEST, SCENARIOS, run, smallest
+    from rounds import LARGEST, SCENARIOS, run
     from show import program
 
     for name in ("agree_specs", "agree_trees", "damage", "every", "registrations"):
@@ -58,10 +57,6 @@ def rounds(options: argparse.Namespace) -> int:
         None if isinstance(error.exc_value, EXPECTED) else sys.__unraisablehook__(error)
     )
     size = options.size or LARGEST
-    if options.exact:
-        _, this, found = run(options.exact, options.only, size)
-        print(f"{found or 'nothing was found'}\n{program(*this.built)}")
-        return bool(found)
     end, found_all, ran = time.monotonic() + options.seconds, 0, Counter[str]()
     sorts: set[str] = set()
     with open(options.progress, "r+b", buffering=0) as progress:
@@ -81,8 +76,6 @@ def rounds(options: argparse.Namespace) -> int:
             sorts.add(sort)
             print(f"\nFOUND by seed {options.seed}, round {number}, {name}: {found}")
             print(f"  again: --seed {options.seed} --first {number} --rounds 1")
-            exact, small, this, told = smallest(seed, name, found)
-            print(f"  small: --exact {exact} --only {name} --size {small}\n  {told}")
             print("    " + program(*this.built).replace("\n", "\n    "), flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     done = ", ".join(f"{name} {count}" for name, count in sorted(ran.items()))
@@ -139,7 +132,7 @@ def _wait(inner: subprocess.Popen[bytes], progress: Path, patience: float) -> bo
 def main(given: list[str]) -> int:
     """The program."""
     options = arguments().parse_args(given)
-    if options.progress is None and options.exact is None:
+    if options.progress is None:
         return watch(options, given)
     faulthandler.enable()
     warnings.simplefilter("ignore")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a round of the campaign is, and how a finding of one is made small.
+"""What a round of the campaign is.
 
 A round runs one scenario. All that happens in it comes from one seeded generator, so a round can be
 run again. Scenarios register themselves here; the modules that hold them are named in campaign.py.
@@ -135,27 +135,3 @@ def run(seed: str, only: str | None = None, size: int = LARGEST) -> tuple[str, R
     except Exception as error:  # an escaped one is a finding: scenarios catch what is allowed
         return name, this, f"{type(error).__name__} escaped: {error}"
     return name, this, ""
-
-
-def smallest(seed: str, name: str, found: str, attempts: int = 400) -> tuple[str, int, Round, str]:
-    """A round of the same scenario with a finding of the same sort and as small as can be found.
-
-    Other seeds are tried at smaller sizes: what is found is a round of its own, not a part of the
-    first one.
-
-    Returns:
-        Its seed, its size, the round, what was found.
-    """
-    best: tuple[str, int, Round, str] | None = None
-    sort = found.split(":")[0][:60]
-    for size in range(1, LARGEST + 1):
-        for attempt in range(attempts // LARGEST):
-            again = f"{seed}~{attempt}"
-            _, this, told = run(again, name, size)
-            if told.split(":")[0][:60] == sort:
-                best = (again, size, this, told)
-                break
-        if best:
-            return best
-    _, this, told = run(seed, name)
-    return seed, LARGEST, this, told or f"{found} (not found again: it needs the rounds before it)"
