@@ -83,49 +83,23 @@ ARGUMENT = "args[0]['enc']['w']"
 # The call, what JAX says it traces for, the function that is traced, the argument's path.
 TRACED: dict[str, tuple[Callable[[], Any], str, Any, str]] = {
     "jit": (lambda: pj.jit(forward)(model()), "jit", forward, ARGUMENT),
-    "keyword": (
-        lambda: pj.jit(forward)(tree=model()),
-        "jit",
-        forward,
-        "kwargs['tree']['enc']['w']",
-    ),
+    "keyword": (lambda: pj.jit(forward)(tree=model()), "jit", forward,
+        "kwargs['tree']['enc']['w']"),
     "jit of grad": (lambda: pj.jit(pj.grad(forward))(model()), "jit", forward, ARGUMENT),
-    "checkpoint": (
-        lambda: pj.checkpoint(forward)(model(), 2.0),
-        "checkpoint / remat",
-        forward,
-        ARGUMENT,
-    ),
+    "checkpoint": (lambda: pj.checkpoint(forward)(model(), 2.0), "checkpoint / remat", forward,
+        ARGUMENT),
     "cond": (lambda: pj.cond(True, forward, total, model()), "cond", forward, ARGUMENT),
-    "scan, carry": (
-        lambda: pj.scan(carried, model(), length=2),
-        "scan",
-        carried,
-        "state['enc']['w']",
-    ),
+    "scan, carry": (lambda: pj.scan(carried, model(), length=2), "scan", carried,
+        "state['enc']['w']"),
     "scan, slice": (lambda: pj.scan(scanned, 0.0, batch()), "scan", scanned, "part['enc']['w']"),
-    "fori_loop": (
-        lambda: pj.fori_loop(0, 2, counted, model()),
-        "fori_loop",
-        counted,
-        "state['enc']['w']",
-    ),
-    "while_loop, body": (
-        lambda: pj.while_loop(lambda _: False, forward, model()),
-        "while_body",
-        forward,
-        "tree['enc']['w']",
-    ),
+    "fori_loop": (lambda: pj.fori_loop(0, 2, counted, model()), "fori_loop", counted,
+        "state['enc']['w']"),
+    "while_loop, body": (lambda: pj.while_loop(lambda _: False, forward, model()), "while_body",
+        forward, "tree['enc']['w']"),
     "custom_jvp": (lambda: with_rule(model()), "custom_jvp fun", forward, ARGUMENT),
-    "shard_map in jit": (
-        lambda: pj.jit(pj.shard_map(forward, mesh=MESH, in_specs=SPEC(), out_specs=SPEC()))(
-            model()
-        ),
-        "shard_map",
-        forward,
-        ARGUMENT,
-    ),
-}
+    "shard_map in jit": (lambda: pj.jit(pj.shard_map(forward, mesh=MESH, in_specs=SPEC(),
+        out_specs=SPEC()))(model()), "shard_map", forward, ARGUMENT),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TRACED)
@@ -162,24 +136,16 @@ ADVISED: dict[str, tuple[Callable[[], Any], str]] = {
     "jit": (lambda: pj.jit(branching)(Record()), "args[0].flag"),
     "dict": (lambda: pj.jit(with_flag)(flags()), "args[0]['flag']"),
     "shape": (lambda: pj.jit(lambda tree: jnp.zeros(tree["n"]))({"n": 2}), "args[0]['n']"),
-    "two": (
-        lambda: pj.jit(lambda a, b: a if a.rate > b.rate else b)(Record(), Record()),
-        "args[0].rate",
-    ),
+    "two": (lambda: pj.jit(lambda a, b: a if a.rate > b.rate else b)(Record(), Record()),
+        "args[0].rate"),
     "keyword": (lambda: pj.jit(branching)(record=Record()), "kwargs['record'].flag"),
-    "jit of grad": (
-        lambda: pj.jit(pj.grad(lambda r: jnp.sum(branching(r).w)))(Record()),
-        "args[0].flag",
-    ),
-    "scan": (
-        lambda: pj.scan(lambda state, _: (branching(state), None), Record(), length=2),
-        "state.flag",
-    ),
-    "while_loop, body": (
-        lambda: pj.while_loop(lambda _: False, branching, Record()),
-        "record.flag",
-    ),
-}
+    "jit of grad": (lambda: pj.jit(pj.grad(lambda r: jnp.sum(branching(r).w)))(Record()),
+        "args[0].flag"),
+    "scan": (lambda: pj.scan(lambda state, _: (branching(state), None), Record(), length=2),
+        "state.flag"),
+    "while_loop, body": (lambda: pj.while_loop(lambda _: False, branching, Record()),
+        "record.flag"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ADVISED)

@@ -30,31 +30,25 @@ ARGUMENTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "clip_by_block_rms": lambda masks: optax.clip_by_block_rms(0.5),
     "clip_by_global_norm": lambda masks: optax.clip_by_global_norm(0.5),
     "conditionally_mask": lambda masks: optax.conditionally_mask(optax.adam(0.1), lambda n: n > 0),
-    "conditionally_transform": lambda masks: optax.conditionally_transform(
-        optax.adam(0.1), lambda n: n > 0
-    ),
+    "conditionally_transform": lambda masks: optax.conditionally_transform(optax.adam(0.1),
+        lambda n: n > 0),
     "maybe_update": lambda masks: optax.maybe_update(optax.adam(0.1), lambda n: n > 0),
     "ema": lambda masks: optax.ema(0.9),
     "flatten": lambda masks: optax.flatten(optax.adam(0.1)),
     "freeze": lambda masks: optax.freeze(masks["others"]),
     "masked": lambda masks: optax.masked(optax.adam(0.1), masks["flags"]),
     "MultiSteps": lambda masks: optax.MultiSteps(optax.adam(0.1), 2),
-    "multi_transform": lambda masks: optax.multi_transform(
-        {"a": optax.sgd(0.1), "z": optax.adam(0.1)}, masks["labels"]
-    ),
-    "named_chain": lambda masks: optax.named_chain(
-        ("one", optax.clip(1.0)), ("two", optax.sgd(0.1))
-    ),
+    "multi_transform": lambda masks: optax.multi_transform({"a": optax.sgd(0.1),
+        "z": optax.adam(0.1)}, masks["labels"]),
+    "named_chain": lambda masks: optax.named_chain(("one", optax.clip(1.0)),
+        ("two", optax.sgd(0.1))),
     "noisy_sgd": lambda masks: optax.noisy_sgd(0.1, key=0),
-    "stateless": lambda masks: optax.stateless(
-        lambda u, p: jax.tree.map(lambda g, x: g + 0.1 * x, u, p)
-    ),
-    "stateless_with_tree_map": lambda masks: optax.stateless_with_tree_map(
-        lambda g, x: g + 0.1 * x
-    ),
-    "partition": lambda masks: optax.partition(
-        {"a": optax.sgd(0.1), "z": optax.set_to_zero()}, masks["labels"]
-    ),
+    "stateless": lambda masks: optax.stateless(lambda u,
+        p: jax.tree.map(lambda g, x: g + 0.1 * x, u, p)),
+    "stateless_with_tree_map": lambda masks: optax.stateless_with_tree_map(lambda g,
+        x: g + 0.1 * x),
+    "partition": lambda masks: optax.partition({"a": optax.sgd(0.1), "z": optax.set_to_zero()},
+        masks["labels"]),
     "scale": lambda masks: optax.scale(0.5),
     "scale_by_learning_rate": lambda masks: optax.scale_by_learning_rate(0.1),
     "scale_by_schedule": lambda masks: optax.scale_by_schedule(optax.linear_schedule(1.0, 0.1, 3)),
@@ -63,10 +57,9 @@ ARGUMENTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "contrib.muon": lambda masks: contrib.muon(0.1),
     "contrib.sam": lambda masks: contrib.sam(optax.sgd(0.1), optax.sgd(0.05), sync_period=2),
     "contrib.schedule_free": lambda masks: contrib.schedule_free(optax.sgd(0.1), 0.1),
-    "inject_hyperparams": lambda masks: optax.inject_hyperparams(optax.adamw, static_args="mask")(
-        0.1, mask=masks["flags"]
-    ),
-}
+    "inject_hyperparams": lambda masks: optax.inject_hyperparams(optax.adamw,
+        static_args="mask")(0.1, mask=masks["flags"]),
+}  # fmt: skip
 
 # Not transformations to be tried, or tried elsewhere.
 LEFT_OUT = {
