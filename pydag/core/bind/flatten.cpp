@@ -18,13 +18,10 @@
 namespace pydag {
 namespace {
 
-nb::object leaves_and_spec(Flattened parts) {
+nb::object flatten_tree(nb::handle tree, const FlattenOptions &options) {
+    Flattened parts(tree, options);
     nb::object spec = parts.take_spec();
     return tuple_of(parts.take_leaves(), std::move(spec));
-}
-
-nb::object flatten_tree(nb::handle tree, const FlattenOptions &options) {
-    return leaves_and_spec(Flattened(tree, options));
 }
 
 nb::object leaves_of(nb::handle tree, const FlattenOptions &options) {
@@ -36,7 +33,7 @@ nb::object leaves_of(nb::handle tree, const FlattenOptions &options) {
 // (tree, root): as `flatten`, with a name for the tree in messages, and with the names of all children.
 nb::object flatten_at(Arguments a, FlattenOptions options) {
     options.roots = Roots(a[1]);
-    return leaves_and_spec(Flattened(a[0], options));
+    return flatten_tree(a[0], options);
 }
 
 nb::object structure_of(nb::handle tree, const FlattenOptions &options) { return Flattened(tree, options).take_spec(); }

@@ -28,7 +28,9 @@ public:
           leaves_(leaves),
           objects_(objects),
           answers_(answers),
-          open_options_(options.to_open()) {}
+          open_options_{nullptr} {
+        options.prepare(open_options_);
+    }
 
     // Walks the whole tree; then the structure is finished.
     void run(PyObject *tree) {

@@ -50,7 +50,8 @@ public:
 
     bool run(PyObject *tree) {
         pause_.emplace();  // a collection could run finalizers
-        OpenOptions open_options = flattens ? options_->to_open() : OpenOptions{nullptr};
+        OpenOptions open_options{nullptr};
+        if (flattens) options_->prepare(open_options);
         const Node *node = structure_.nodes, *const end = node + structure_.num_nodes;
         PyObject *const *refs = structure_.refs;
         // Room for more values than all mappings together have.

@@ -15,7 +15,9 @@ template <bool keeps_objects>
 class PureFlatten {
 public:
     PureFlatten(const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves, NodeObjects *objects)
-        : options_(options), open_options_(options.to_open()), builder_(builder), leaves_(leaves), objects_(objects) {}
+        : options_(options), open_options_{nullptr}, builder_(builder), leaves_(leaves), objects_(objects) {
+        options.prepare(open_options_);
+    }
 
     bool run(PyObject *tree) {
         const GcPause pause;  // a collection could run finalizers

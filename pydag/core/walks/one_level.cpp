@@ -29,7 +29,8 @@ bool are_leaves(nb::handle iterable, const FlattenOptions &options) {
 nb::object open_one_level(nb::handle object, const FlattenOptions &options) {
     StructureBuilder builder;
     Stack children;
-    OpenOptions open_options = options.to_open();
+    OpenOptions open_options{nullptr};
+    options.prepare(open_options);
     const TypeInfo info = find_opened(object.ptr(), *options.space);
     const nb::object registration = nb::borrow(info.registration);
     builder.add(info.kind, 0);

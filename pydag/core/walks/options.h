@@ -63,8 +63,11 @@ struct FlattenOptions {
 
     // What a structure depends on besides the tree.
     Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered, asks_names}; }
-    OpenOptions to_open() const {
-        return {.space = space.get(), .insertion_ordered = space_is_ordered ? 1 : -1, .asks_names = asks_names};
+    // Sets what the nodes that a walk opens have to know.
+    void prepare(OpenOptions &open) const {
+        open.space = space.get();
+        open.insertion_ordered = space_is_ordered ? 1 : -1;
+        open.asks_names = asks_names;
     }
     // Asks the predicate, which must exist, about an object. RuntimeError if that is no yes or no.
     bool ask_to_keep(nb::handle object) const;
