@@ -4,13 +4,12 @@
 import functools
 import os
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FOLDER = f"{Path(__file__).parents[1]}{os.sep}"
+_FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 
 
 def short_tracebacks(function: F) -> F:

@@ -297,14 +297,6 @@ def test_only_with_like(path: Path, tied: Any) -> None:
     assert load(path, like, only="*['w']")["decoder"][0].shape == (2, 3)
 
 
-def test_values_with_like(path: Path) -> None:
-    """Numbers and text that the file has under a name of `like` come from the file."""
-    save(path, {"step": 7, "name": "saved", "w": np.ones(1)})
-    assert load(path, {"step": 0, "name": "like", "w": np.zeros(1)})["step"] == 7
-    save_file({"step": np.array(9)}, path)
-    assert load(path, {"step": 0}) == {"step": 9}
-
-
 def test_a_file_that_is_not_ours(path: Path, w: Any) -> None:
     """Without `like` it is a flat dict of its names, with the aliases of its table tied."""
     save_file({"a.b": w, "c": w + 1}, path, metadata={"d.e": "a.b", "format": "pt"})
@@ -313,16 +305,6 @@ def test_a_file_that_is_not_ours(path: Path, w: Any) -> None:
     assert found["d.e"] is found["a.b"]
     like = {"a": {"b": w}, "c": w + 1, "d": {"e": w * 0}}
     assert load(path, like)["d"]["e"].tolist() == w.tolist()
-
-
-def test_namedtuples(path: Path, w: Any) -> None:
-    """A namedtuple is written by name; building one needs its class, or `like`."""
-    save(path, Pair(w, [w]))
-    with pytest.raises(ValueError, match=r"Pair.*register it, or load it with classes= or like="):
-        load(path)
-    for found in (load(path, Pair(w, [w])), load(path, classes=Pair), load(path, classes=[Pair])):
-        assert type(found) is Pair
-        assert found.first is found.second[0]
 
 
 def test_unregistered_class(path: Path, w: Any) -> None:
@@ -499,12 +481,6 @@ def test_modes_and_links(tmp_path: Path, w: Any) -> None:
     assert (tmp_path / "link").is_symlink()
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o604
     assert len(load(tmp_path / "new")) == 2
-
-
-def test_identity(path: Path, w: Any) -> None:
-    """With identity="nodes" an array is written for each of its places."""
-    save(path, [w, w], identity="nodes")
-    assert sorted(load_file(path)) == ["0", "1"]
 
 
 def test_namespaces(path: Path, w: Any) -> None:

@@ -166,30 +166,6 @@ def test_partitions_are_those_of_the_reference(dag: Any, options: Options, fills
         assert difference(half, ref.unflatten(spec, expected)) == ""
 
 
-@thorough
-@given(strategies.dags(), st.sampled_from(["", sp.NAMESPACE]))
-def test_the_halves_combine_to_the_whole(dag: Any, namespace: str) -> None:
-    """`dag_combine` of a partition gives the original, sharing included."""
-    halves = pydag.dag_partition(lambda x: isinstance(x, int), dag, namespace=namespace)
-    assert (
-        difference(
-            pydag.dag_combine(*halves, namespace=namespace),
-            pydag.dag_copy(dag, namespace=namespace),
-        )
-        == ""
-    )
-
-
-def test_a_partition_of_a_tie() -> None:
-    """Half a tie looks like two Nones: None has no identity."""
-    (left, right) = pydag.dag_partition(lambda x: True, [W, W])
-    assert left[0] is left[1] is W
-    assert right == [None, None]
-    by_class = pydag.dag_partition(int, {"a": LAYER, "b": LAYER})
-    assert by_class[0]["a"] is by_class[0]["b"]
-    assert by_class == ({"a": [None, 1], "b": [None, 1]}, {"a": [W, None], "b": [W, None]})
-
-
 def test_a_partition_by_a_prefix_with_two_answers() -> None:
     """A prefix that gives one object two answers is refused with both paths."""
     with pytest.raises(

@@ -267,22 +267,6 @@ def test_constructors(drawn: list[Any], same: Any, how: str, same_options: bool)
         agree(work)
 
 
-@pytest.mark.parametrize("how", ["tuple", "list", "dict", "defaultdict", "Global"])
-def test_the_first_part_that_does_not_fit_is_told(how: str) -> None:
-    """Of parts with another namespace and another `none_is_leaf` the first in order decides."""
-    own = [(ONE, False), (OTHER, False), ("", True)]
-    for order in itertools.permutations(own):
-
-        def work(side: Side, order: Any = order) -> Any:
-            specs = [
-                side.structure([Global(1)], namespace=space, none_is_leaf=none_is_leaf)
-                for space, none_is_leaf in order
-            ]
-            return MAKE[how](side, specs)
-
-        agree(work)
-
-
 OTHERS: list[Callable[[Side], Any]] = [
     lambda side: side.leaf(),
     lambda side: side.leaf(none_is_leaf=True, namespace=ONE),

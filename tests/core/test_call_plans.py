@@ -143,30 +143,6 @@ def call_of(node: Asked) -> Any:
 
 
 @pytest.mark.usefixtures("asked")
-def test_a_call_follows_a_structure_with_nodes_that_are_asked() -> None:
-    """Each node is asked once, and what it says decides which plan holds."""
-    asked: list[int] = []
-    compiled = Compiled()
-
-    def call(note: Any) -> Any:
-        asked.clear()
-        answer = compiled.call(call_of(Asked(1.0, note, lambda: asked.append(1))))
-        assert asked == [1]
-        return answer
-
-    compiled.add("one", tree=call_of(Asked(1.0, [1, "a"])))
-    compiled.add("other", tree=call_of(Asked(1.0, [2, "a"])))
-    for note, key_of_call in (([1, "a"], "one"), ([2, "a"], "other"), ([2, "a"], "other")):
-        assert call(note) == (5, 6)
-        assert compiled.calls.pop()[0] == key_of_call
-    assert call([True, "a"]) is NotImplemented  # equal to 1, and another value
-    assert call([3, "a"]) is NotImplemented
-    assert call([2, "a"]) == (5, 6)
-    node = Asked(1.0, [2, "a"])
-    assert compiled.call((([node, node],), {})) is NotImplemented
-
-
-@pytest.mark.usefixtures("asked")
 def test_what_a_node_does_while_a_call_follows_it() -> None:
     """A node that forgets the plans, calls again, empties caches, registers or raises."""
     compiled = Compiled()

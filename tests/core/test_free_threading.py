@@ -267,19 +267,6 @@ def test_a_thread_ends_in_a_callback() -> None:
 END = [False]
 
 
-def test_what_a_thread_leaves_behind() -> None:
-    """Specs and iterators that a thread made are used when it has ended."""
-    tree = sample()
-    made = checked(outcomes(lambda _: (pydag.dag_structure(tree), pydag.dag_iter(tree))))
-    for spec, iterator in made:
-        leaves = list(iterator)
-        assert len(leaves) == NUM_LEAVES
-        assert pydag.dag_leaves(spec.unflatten(leaves)) == leaves
-    while made:
-        made.pop()
-    checked(outcomes(lambda _: [pydag.dag_copy(sample()) for _ in range(20)]))
-
-
 USE = """
     import os, sys, threading, time
     import pydag

@@ -66,33 +66,21 @@ def _two_names() -> Any:
     return node
 
 
-def _dict_of_an_instance() -> Any:
-    node = Plain(a=object())
-    return [node, node.__dict__]
-
-
-def _one_dict_for_two() -> Any:
-    node = Plain(a=object())
-    return [node, _with_dict_of(node, Plain)]
-
-
-def _one_dict_for_two_classes() -> Any:
+def _dict_of_an_instance(*others: Callable[[], Any]) -> Any:
     node = Plain(a=object(), b=object())
-    return [node, _with_dict_of(node, Other), _with_dict_of(node, lambda: Named(0, 0))]
+    return [node, *(_with_dict_of(node, other) for other in others)]
 
 
-def _one_dict_for_another_library() -> Any:
-    node = Plain(a=object())
-    return [node, _with_dict_of(node, Elsewhere).__dict__]
-
-
-SHARED = {
+SHARED: dict[str, tuple[Callable[[], Any], int]] = {
     "a slot of two names": (_two_names, 1),
-    "an instance and its dict": (_dict_of_an_instance, 1),
-    "its dict first": (lambda: _dict_of_an_instance()[::-1], 1),
-    "two instances of one dict": (_one_dict_for_two, 1),
-    "instances of three classes": (_one_dict_for_two_classes, 2),
-    "a dict of attributes and its dict": (_one_dict_for_another_library, 1),
+    "an instance and its dict": (lambda: [node := Plain(a=object()), node.__dict__], 1),
+    "its dict first": (lambda: [(node := Plain(a=object())).__dict__, node], 1),
+    "two instances of one dict": (lambda: _dict_of_an_instance(Plain), 2),
+    "three classes": (lambda: _dict_of_an_instance(Other, lambda: Named(0, 0)), 2),
+    "attributes of two libraries": (
+        lambda: [node := Plain(a=object()), _with_dict_of(node, Elsewhere).__dict__],
+        1,
+    ),
 }
 
 

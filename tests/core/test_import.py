@@ -117,21 +117,17 @@ def test_a_private_name_that_jax_lost(module: str, name: str) -> None:
     assert "doesn't have. jax 0.10.2 to 0.12 has it: pip install " in text
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="optree itself hangs there")
-def test_import_in_a_second_interpreter() -> None:
-    """A second interpreter in the process either works or is refused; it does no harm."""
+def test_without_pytorch_its_package_says_what_to_install() -> None:
+    """An ImportError with the command."""
     source = """
-import pydag
+import sys
+sys.modules["torch"] = None
+import pydag.integrations
 try:
-    import _interpreters as interpreters
-except ImportError:
-    import _xxsubinterpreters as interpreters
-other = interpreters.create()
-try:
-    interpreters.run_string(other, "import pydag; pydag.dag_copy([1, [2]])")
-except Exception:
-    pass
-interpreters.destroy(other)
-print(pydag.dag_copy([1, [2]]))
+    pydag.integrations.torch
+except ImportError as error:
+    print(str(error)[:61])
 """
-    assert run_apart(source).endswith("[1, [2]]\n")
+    assert run_apart(source).strip() == (
+        "pydag.integrations.torch needs PyTorch: pip install torch (im"
+    )

@@ -10,7 +10,6 @@ import optree.dataclasses
 import optree.functools
 import pytest
 import specimens as sp
-from agreement import known  # which registers the specimens
 from registering import Pair, flatten, fresh, register
 
 import pydag
@@ -139,29 +138,6 @@ def test_attrs_classes_of_pydag_are_optrees() -> None:
     assert out[0].units == 3
     theirs: Any = pytest.importorskip("optree.integrations.attrs")
     assert set(attrs.__all__) == set(theirs.__all__)
-
-
-def test_entries_of_classes_of_ours() -> None:
-    """It has the kind of what was registered here; the namespace comes before the global one."""
-    cls = fresh()
-    register(cls)
-    get = pydag.register_pydag_node.get
-    [entry, other] = [get(cls), get(cls, namespace="other")]
-    assert entry == other
-    assert entry is not None
-    assert (entry.type, entry.kind, entry.namespace) == (cls, optree.PyTreeKind.CUSTOM, "")
-    build = lambda _, items: cls(*items)  # noqa: E731  # compared below
-    pydag.register_pydag_node(
-        cls, flatten, build, path_entry_type=optree.GetAttrEntry, namespace="other"
-    )
-    other = get(cls, namespace="other")
-    assert other == (cls, flatten, build, optree.GetAttrEntry, optree.PyTreeKind.CUSTOM, "other")
-    assert get(cls) == entry
-    assert sp.Linear in known({"namespace": ""})["registry"]
-    fields = get(sp.Linear)
-    assert fields is not None
-    assert (fields.flatten_func, fields.kind) == (None, optree.PyTreeKind.CUSTOM)
-    assert get(int) is None
 
 
 def test_a_copy_of_the_module_with_a_namespace() -> None:

@@ -202,32 +202,6 @@ def test_two_halves_of_a_gradient() -> None:
     assert added["a"] == [0.75]
 
 
-def test_a_class_that_was_defined_again() -> None:
-    """Where a class's name is that of a newer class, the error says how to go on."""
-
-    def define() -> type:
-        @pydag.register_fields
-        class Net:
-            def __init__(self) -> None:
-                self.w = 1
-
-        return Net
-
-    one, other = define(), define()
-    again = r"Net was defined again after one of the two objects was made: make that anew, or set "
-    for pair in ((one(), other()), ([other()], [one()])):
-        with pytest.raises(ValueError, match=rf"{again}obj.__class__ = Net; value: "):
-            pydag.dag_map(lambda x, y: x, *pair)
-        with pytest.raises(ValueError, match=again):
-            pydag.dag_structure(pair[0]).broadcast_to_common_suffix(pydag.dag_structure(pair[1]))
-        shown = str(pydag.explain(*map(pydag.dag_structure, pair)))
-        assert "second:" in shown
-        assert "Net was defined again" in shown
-    old = one()
-    old.__class__ = other
-    assert pydag.dag_map(lambda x, y: x + y, old, other()).w == 2
-
-
 RESTS = {
     "map": pydag.dag_map,
     "map in place": pydag.dag_map_,

@@ -38,18 +38,6 @@ def test_order_of_namespaces() -> None:
     assert seen("there") == ["optree"]
 
 
-def test_one_class_in_two_namespaces() -> None:
-    """A class that two namespaces open differently gives unequal specs, each with its own way."""
-    cls = fresh()
-    register(cls, namespace="one")
-    pydag.register_fields(cls, ("x",), ("y",), namespace="two")
-    one, two = (pydag.dag_structure([cls()], namespace=n) for n in ("one", "two"))
-    assert (one.num_leaves, two.num_leaves, one == two) == (2, 1, False)
-    assert (one.namespace, two.namespace) == ("one", "two")
-    with pytest.raises(ValueError, match="Custom node type mismatch"):
-        pydag.dag_structure([cls()], namespace="one").flatten_up_to([1])
-
-
 def test_namespace_of_specs() -> None:
     """A spec has a namespace only where a registered class is in it; equality knows that."""
     cls = fresh()

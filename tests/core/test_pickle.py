@@ -170,22 +170,6 @@ def test_spec_is_immutable() -> None:
 ODD: list[Any] = [None, True, -1, 0, 2**70, 1.5, "", "x", b"", b"x" * 7, (), (1,), [], {}, object]
 
 
-@pytest.mark.parametrize("place", range(6))
-def test_parts_of_another_type(place: int) -> None:
-    """Each part of the state is checked for its type."""
-    for odd in ODD:
-        if type(odd) is not type(STATE[place]):
-            with pytest.raises(REFUSAL):
-                restored((*STATE[:place], odd, *STATE[place + 1 :]))
-
-
-@pytest.mark.parametrize("state", [*ODD, STATE[:5], (*STATE, 1), list(STATE)], ids=repr)
-def test_state_of_another_shape(state: Any) -> None:
-    """A state that isn't a tuple of six is refused."""
-    with pytest.raises(REFUSAL):
-        restored(state)
-
-
 CODES = {  # of optree.PyTreeKind, and in pickles
     "custom type": (Box("aux"), 0, 0),
     "leaf": (1, 1, 1),
@@ -219,47 +203,36 @@ def test_code_of_an_alias_never_changes() -> None:
     assert nodes[24:] == b"\x0c\0\0\0\0\0\0\0"
 
 
-def test_truncated_nodes() -> None:
-    """Nodes cut off anywhere are refused."""
-    for size in range(len(STATE[3])):
-        with pytest.raises(ValueError, match="malformed"):
-            restored((*STATE[:3], STATE[3][:size], *STATE[4:]))
+def replaced(place: int, part: Any) -> State:
+    """The state with another part."""
+    return (*STATE[:place], part, *STATE[place + 1 :])
 
 
-def test_missing_and_extra_references() -> None:
-    """References cut off anywhere, or too many, are refused."""
-    places, refs = STATE[4:]
-    for kept in (*(refs[:i] for i in range(len(refs))), (*refs, None)):
+def test_states_that_are_no_states() -> None:
+    """Parts of other types, too few or too many, nodes and references cut off are refused."""
+    *_, nodes, places, refs = STATE
+    states = [*ODD, STATE[:5], (*STATE, 1), list(STATE)]
+    for place, part in enumerate(STATE):
+        states += [replaced(place, odd) for odd in ODD if type(odd) is not type(part)]
+    for place, part in ((3, nodes), (4, places), (5, refs)):
+        states += [replaced(place, part[:size]) for size in range(len(part))]
+    for state in (*states, replaced(5, (*refs, None)), replaced(4, places + b"\0")):
         with pytest.raises(REFUSAL):
-            restored((*STATE[:5], kept))
-    for cut in (*(places[:i] for i in range(len(places))), places + b"\0"):
-        with pytest.raises(REFUSAL):
-            restored((*STATE[:4], cut, refs))
+            restored(state)
 
 
-def test_every_byte_of_the_nodes() -> None:
-    """Each byte of the nodes, varied, gives a refusal or a spec that works."""
+def test_states_with_another_part() -> None:
+    """Each byte of the nodes, place and reference, varied: a refusal, or a spec that works."""
+    *_, nodes, places, refs = STATE
     refused = 0
-    for i, value in itertools.product(range(len(STATE[3])), (0, 1, 2, 9, 11, 12, 13, 127, 255)):
-        nodes = bytearray(STATE[3])
-        nodes[i] = value
-        refused += is_harmless((*STATE[:3], bytes(nodes), *STATE[4:]))
+    for i, value in itertools.product(range(len(nodes)), (0, 1, 2, 9, 11, 12, 13, 127, 255)):
+        refused += is_harmless(replaced(3, nodes[:i] + bytes([value]) + nodes[i + 1 :]))
     assert refused > 1000
-
-
-def test_every_reference() -> None:
-    """Each reference, replaced by odd things or by another reference, does no harm."""
-    refs = STATE[5]
+    for i, value in itertools.product(range(len(places)), range(len(refs) + 1)):
+        is_harmless(replaced(4, places[:i] + bytes([value]) + places[i + 1 :]))
     for i in range(len(refs)):
         for odd in (*ODD, tuple, int, Point, time.struct_time, Layer, *refs):
-            is_harmless((*STATE[:5], (*refs[:i], odd, *refs[i + 1 :])))
-
-
-def test_every_place() -> None:
-    """Each place of a reference, varied, gives a refusal or a spec that works."""
-    places = STATE[4]
-    for i, value in itertools.product(range(len(places)), range(len(STATE[5]) + 1)):
-        is_harmless((*STATE[:4], places[:i] + bytes([value]) + places[i + 1 :], STATE[5]))
+            is_harmless(replaced(5, (*refs[:i], odd, *refs[i + 1 :])))
 
 
 def test_many_references() -> None:

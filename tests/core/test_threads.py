@@ -109,23 +109,6 @@ def test_optree_registering_while_others_flatten() -> None:
     in_parallel(work)
 
 
-def test_state_set_by_many() -> None:
-    """Of several threads that restore one spec, one succeeds and the others get an error."""
-    state = pydag.dag_structure(sample()).__getstate__()
-    for _ in range(20):
-        spec = pydag.PyDagSpec.__new__(pydag.PyDagSpec)
-
-        def work(_: int, spec: Any = spec) -> bool:
-            try:
-                spec.__setstate__(state)
-            except TypeError:
-                return False
-            return True
-
-        assert in_parallel(work).count(True) == 1
-        assert len(spec.unflatten(range(spec.num_leaves))) == 2
-
-
 @pytest.mark.parametrize("count", [2, 3])
 def test_iterators_that_ask_one_another(count: int) -> None:
     """Of threads that would wait for one another for ever one gets an error, and all go on."""

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark of training on an accelerator, in small and on whatever device is there."""
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ pytest.importorskip("optax")
 
 import accelerator
 import accelerator_ways as ways
-import jax
 from accelerator_report import agreement
 
 pytestmark = pytest.mark.once
@@ -61,19 +58,3 @@ def test_a_step_takes_the_memory_of_the_last_one(way: str) -> None:
     run.step(ways.batch(WIDTH))
     assert all(x.is_deleted() for x in before)
     assert not any(x.is_deleted() for x in run.parameters())
-
-
-def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each way in a process of its own: a table, and a file; what doesn't fit has a note."""
-    out = tmp_path / "new" / "accelerator.json"
-    options = ["--steps", "3", "--out", str(out), "--ways", "pydag"]
-    accelerator.main(options)
-    written = json.loads(out.read_text("utf-8"))
-    [found] = written["sizes"]
-    assert (found["width"], found["same_bits"]) == (WIDTH, None)
-    assert written["about"]["versions"]["jax"] == jax.__version__
-    assert found["ways"][0]["peak_bytes"] > found["ways"][0]["parameter_bytes"]
-    assert f"| pydag | {found['ways'][0]['parameters']:,} |" in capsys.readouterr().out
-
-    accelerator.main([*options, "--width", str(1 << 20)])  # 281 TB for the table
-    assert "| pydag |  | out of memory |" in capsys.readouterr().out

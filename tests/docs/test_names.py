@@ -7,12 +7,10 @@ import re
 import sys
 from pathlib import Path
 
-import optree
 import pytest
 from operations import run_apart
 
 import pydag
-from pydag.public.hints import our_name
 
 FUNCTIONS = Path(__file__).parents[2] / "docs/functions.md"
 
@@ -30,21 +28,6 @@ def test_all_is_what_is_public(name: str) -> None:
         and (name in package.__all__ or not inspect.ismodule(getattr(package, name)))
     } - {"TYPE_CHECKING"}
     assert list(package.__all__) == sorted(public, key=lambda name: (not name.isupper(), name))
-
-
-def test_every_name_of_optree_is_here() -> None:
-    """Each under pydag's name for it, but the limit of depth, which pydag doesn't have."""
-    theirs = {our_name(name) for name in optree.__all__} - {"MAX_RECURSION_DEPTH"}
-    assert theirs - set(pydag.__all__) == set()
-
-
-def test_specs_have_every_method_of_optrees() -> None:
-    """And every property."""
-    ours, theirs = (
-        {name for name in dir(cls) if not name.startswith("_")}
-        for cls in (pydag.PyDagSpec, optree.PyTreeSpec)
-    )
-    assert theirs - ours == set()
 
 
 @pytest.mark.parametrize(

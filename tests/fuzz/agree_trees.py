@@ -7,13 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import optree
 import reference as ref
 import reference_deref
-import reference_fold
 import specimens as sp
 import trees
-from agreement import known, numbering
+from agreement import known
 from changes import change_some
 from rounds import Round, agree, expect, same, scenario
 
@@ -63,13 +61,6 @@ def flatten(this: Round, tree: Any, options: Options) -> None:
     agree("flatten", this.rng.choice([with_path, plain, with_accessor]), theirs)
     if asked and again:
         same("flatten: asked", again.asked, asked.asked)
-
-
-def leaves_alone(this: Round, tree: Any, options: Options) -> None:
-    """The leaves in a list and one by one."""
-    functions = (pydag.dag_leaves, lambda *a, **k: list(pydag.dag_iter(*a, **k)))
-    ours = partial(this.rng.choice(functions), tree, **options)
-    agree("leaves", ours, lambda: ref.flatten(tree, **known(options))[0])
 
 
 def unflatten(this: Round, tree: Any, options: Options) -> None:
@@ -178,101 +169,6 @@ def marks(this: Round, tree: Any, options: Options) -> None:
         )
 
 
-def fold(this: Round, tree: Any, options: Options) -> None:
-    """Each object once, children first."""
-    asked = this.predicate()
-    agree(
-        "fold",
-        lambda: pydag.dag_fold(numbering(), tree, asked.again(), **options),
-        lambda: reference_fold.fold(numbering(), tree, is_leaf=asked, **known(options)),
-    )
-
-
-def fold_with_context(this: Round, tree: Any, options: Options) -> None:
-    """Each object once for each context."""
-    down = this.rng.choice(
-        [lambda node, context: 1 - context, lambda node, context: len(type(node).__name__)]
-    )
-    agree(
-        "fold with context",
-        lambda: pydag.dag_fold(numbering(), tree, down=down, init=1, **options),
-        lambda: reference_fold.fold_with_context(numbering(), tree, down, 1, **known(options)),
-    )
-
-
-def rewrite(this: Round, tree: Any, options: Options) -> None:
-    """What changes is built anew, the rest stays."""
-    other = sp.Opaque()
-    actions = [this.rng.randrange(8) for _ in range(20)]
-
-    def acting() -> Callable[[Any], Any]:
-        waiting = iter(actions)
-
-        def f(node: Any) -> Any:
-            sp.EVENTS.append(("f", node))
-            action = next(waiting, 7)
-            return [None, [node], other, -1.5][action] if action < 4 else node
-
-        return f
-
-    agree(
-        "rewrite",
-        lambda: pydag.dag_rewrite(acting(), tree, **options),
-        lambda: reference_fold.rewrite(acting(), tree, **known(options)),
-    )
-
-
-def intern(this: Round, tree: Any, options: Options) -> None:
-    """Equal parts become one."""
-    twice = [tree, pydag.dag_copy(tree)] if this.often(0.3) and is_acyclic(tree) else tree
-    agree(
-        "intern",
-        lambda: pydag.dag_intern(twice, **options),
-        lambda: reference_fold.intern(twice, **known(options)),
-    )
-
-
-def shared(this: Round, tree: Any, options: Options) -> None:
-    """Counts, all paths, and the listing of what is shared."""
-
-    def theirs() -> Any:
-        spec = ref.flatten(tree, **known(options))[1]
-        places, index = ref.slots(spec.root), ref.shared(spec.root)
-        listed = [[number, places[node]] for node, number in index.items()]
-        return [ref.all_paths(spec), len(places), listed]
-
-    def ours() -> Any:
-        spec = pydag.dag_structure(tree, **options)
-        listed = [[each.index, list(each.paths)] for each in spec.shared]
-        found = [[each.index, list(each.paths)] for each in pydag.shared_objects(tree, **options)]
-        same("shared_objects", found, listed)
-        return [pydag.dag_paths(tree, all_paths=True, **options), spec.num_nodes, listed]
-
-    agree("shared", ours, theirs, calls=False)
-
-
-def partition(this: Round, tree: Any, options: Options) -> None:
-    """Each half has the other's leaves replaced; together they are the whole."""
-    fill = this.rng.choice([None, 0, sp.Opaque()])
-    chosen = this.predicate()
-
-    def theirs() -> Any:
-        leaves, spec = ref.flatten(tree, **known(options))
-        kept = [chosen(leaf) for leaf in leaves]
-        halves = [
-            [x if keep is wanted else fill for x, keep in zip(leaves, kept, strict=True)]
-            for wanted in (True, False)
-        ]
-        return [ref.unflatten(spec, half) for half in halves]
-
-    again = chosen.again()
-    agree(
-        "partition",
-        lambda: list(pydag.dag_partition(again, tree, fillvalue=fill, **options)),
-        theirs,
-    )
-
-
 def is_acyclic(tree: Any) -> bool:
     """Whether a tree can be flattened."""
     try:
@@ -282,20 +178,7 @@ def is_acyclic(tree: Any) -> bool:
     return True
 
 
-def optree_agrees(this: Round, tree: Any, options: Options) -> None:
-    """optree sees each leaf of a derefed tree once."""
-    try:
-        leaves = ref.flatten(tree, **known(options))[0]
-        marked = pydag.deref(tree, **options)
-    except ValueError:
-        return
-    same("deref", optree.tree_leaves(marked, none_is_leaf=options["none_is_leaf"]), leaves)
-
-
-OPERATIONS: list[Operation] = [
-    *(flatten, flatten, leaves_alone, unflatten, copy, map_, match, marks, fold),
-    *(fold_with_context, rewrite, intern, shared, partition, optree_agrees),
-]
+OPERATIONS: list[Operation] = [flatten, flatten, unflatten, copy, map_, match, marks]
 
 
 @scenario(weight=12)
