@@ -275,6 +275,10 @@ def header(path: Path, rows: Any, size: int) -> Path:
     ("rows", "text"),
     [
         ({"a": ("F32", [4], [0, 16]), "b": ("F32", [4], [8, 24])}, "a and b overlap by 8 bytes"),
+        (
+            {"a": ("F32", [4], [0, 16]), "b": ("F32", [4], [100, 116])},
+            "b is said to be at bytes 100 to 116, outside of the file, which has 24",
+        ),
         ({"a": ("F32", [4], [16, 32])}, "there are 16 bytes of no array before a"),
         ({"a": ("F32", [4], [0, 16])}, "there are 8 bytes of no array at the end"),
         ({"a": ("F32", [9], [0, 24])}, "a has 24 bytes, and by its type and shape, F32[9], 36"),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pydag.explain`: where two structures part, in words."""
 
-import time
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
@@ -12,7 +11,6 @@ import strategies
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
-from operations import doubled
 from strategies import thorough
 
 import pydag
@@ -177,22 +175,3 @@ def test_refuses_what_is_no_spec(arguments: Any) -> None:
     """Trees, and anything else, are a TypeError."""
     with pytest.raises(TypeError):
         pydag.explain(*arguments)
-
-
-@pytest.mark.measures
-def test_linear() -> None:
-    """A million levels, sixty shared levels, a million differences: seconds at the most."""
-    deep: list[Any] = [1]
-    wide = [[i] for i in range(10**6)]
-    for _ in range(10**6):
-        deep = [deep]
-    specs = {
-        "deep": (pydag.dag_structure(deep), pydag.dag_structure([[deep]])),
-        "wide": (pydag.dag_structure(wide), pydag.dag_structure(list(range(10**6)))),
-        "shared": (pydag.dag_structure(doubled(60)), pydag.dag_structure(doubled(60, [0.5]))),
-    }
-    for name, (one, two) in specs.items():
-        start = time.thread_time()
-        assert pydag.explain(one, two), name
-        assert len(pydag.explain(one, two)) < 12_000
-        assert time.thread_time() - start < 4, name

@@ -270,3 +270,68 @@ def test_an_array_in_a_meta_field_is_refused(hide: Any) -> None:
         with pytest.raises(TypeError, match=r"^tree\['m'\]\[0\]\.kept is a meta field of"):
             call({"m": [Kept(value)]})
     assert pydag.dag_leaves(Kept(hide(numpy.float32(2)))) == [1]
+
+
+class Cached:
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    @functools.cached_property
+    def double(self) -> Any:
+        return 2 * self.w
+
+
+@pydag.register_module
+class CachedModule(Cached):
+    __slots__ = ()
+
+    aliased = functools.cached_property(lambda self: 3 * self.w)
+
+
+@pydag.register_fields
+class Hiding(Cached):
+    double: Any = 0  # hides what is cached
+
+
+pydag.register_fields(Cached)
+pydag.register_fields(NamedCached := type("NamedCached", (Cached,), {}), ("w", "double"))
+
+
+@pytest.mark.parametrize("cls", [Cached, CachedModule])
+def test_a_cached_property_is_no_field(cls: Any) -> None:
+    """Neither a leaf nor a part of the structure; a rebuilt or updated object computes it anew."""
+    used = cls(1.5)
+    assert (used.double, getattr(used, "aliased", 4.5)) == (3.0, 4.5)
+    assert pydag.dag_leaves(used) == [1.5]
+    assert pydag.dag_structure(used) == pydag.dag_structure(cls(1.5))
+    new = pydag.dag_map(lambda w: w + 1, used)
+    assert new.double == 5.0
+    assert dict(vars(new)) == {"w": 2.5, "double": 5.0}
+    assert "double" not in vars(pydag.dag_copy(used))
+    pydag.dag_update(used, cls(4.0))
+    assert "double" not in vars(used)
+    assert used.double == 8.0
+
+
+def test_a_cached_property_that_was_named_is_a_field() -> None:
+    """`data_fields` counts; so does an attribute of a class that hides the property."""
+    named, plain = NamedCached(1.5), Hiding(1.5)
+    assert named.double == 3.0
+    assert pydag.dag_leaves(named) == [1.5, 3.0]
+    plain.double = 7.0
+    assert pydag.dag_leaves(plain) == [7.0, 1.5]
+
+
+def test_dataclass_that_initializes_otherwise() -> None:
+    """`__init__`, `__post_init__` and InitVars play no part in building an instance."""
+
+    @pydag.register_fields
+    @dataclass
+    class Layer:
+        w: Any
+        scale: dataclasses.InitVar[int]
+
+        def __post_init__(self, scale: int) -> None:
+            self.w = self.w * scale
+
+    assert pydag.dag_copy(Layer(2, 3)).w == 6

@@ -28,6 +28,7 @@ from libraries import (
     options,
     outcome,
     plain,
+    renamed,
     trees,
 )
 from strategies import thorough
@@ -407,3 +408,36 @@ def test_a_class_that_was_registered_anew() -> None:
     assert pydag.explain(first, second).endswith(
         " as registered in namespace '', by another registration"
     )
+
+
+@pytest.mark.parametrize("options", [{}, {"none_is_leaf": True}])
+@pytest.mark.parametrize("thing", [5, None, pydag.dagspec_leaf()])
+def test_warning_about_leaves(thing: Any, options: Any) -> None:
+    """What is no node is a leaf, and whoever called is warned; an error, where warnings are."""
+
+    def told(make: Callable[..., Any]) -> list[Any]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert plain(make(thing, **options)) == plain(optree.tree_structure(thing, **options))
+        return [(w.category, renamed(str(w.message)), w.filename, w.lineno) for w in caught]
+
+    assert told(pydag.dagspec_from_collection) == told(optree.treespec_from_collection)
+    if thing is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match="is called on a leaf"):
+                pydag.dagspec_from_collection(thing, **options)
+
+
+def test_order_of_keys_is_kept() -> None:
+    """A dict is rebuilt in the order in which it was filled, whatever became of its spec."""
+    tree = {"b": InOne(1), "a": 2}
+
+    def work(side: Side) -> Any:
+        spec, other = side.structure(tree, namespace=ONE), side.structure({"y": 0, "x": 0})
+        made = [spec.compose(other), other.compose(spec), other.transform(None, lambda _: spec)]
+        made += [side.leaf().broadcast_to_common_suffix(spec), side.dict(k=other, a=spec)]
+        made += [side.one_level(spec), side.dict([("b", other), ("a", spec)]), *other.children()]
+        return [each.unflatten(range(len(each))) for each in made]
+
+    agree(work)

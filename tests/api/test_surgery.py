@@ -331,3 +331,9 @@ def test_linear_on_sixtyfold_sharing(depth: int) -> None:
     assert dag_leaves(tree)[0].tolist() == [5]
     dag_combine(tree, tree)
     assert time.thread_time() - start < 1
+
+
+def test_replacing_what_is_not_there() -> None:
+    """An equal object is another object."""
+    with pytest.raises(ValueError, match="doesn't hold"):
+        dag_replace([array(1)], array(1), 2)

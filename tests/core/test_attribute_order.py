@@ -33,18 +33,6 @@ def order_of(node: Any) -> str:
     return " ".join(vars(node))
 
 
-def test_the_order_of_setting_is_not_in_the_structure() -> None:
-    """Leaves, paths, text, hash and spec are those of the names, whichever attribute came first."""
-    one, two = Layer(w=1, b=2, scale=3), Layer(scale=3, b=2, w=1)
-    for node in (one, two, one):
-        leaves, spec = pydag.dag_flatten(node)
-        assert leaves == [2, 3, 1]
-        assert spec.paths() == [("b",), ("scale",), ("w",)]
-        assert repr(spec) == "PyDagSpec(Layer(b=*, scale=*, w=*))"
-        assert spec == pydag.dag_structure(one)
-        assert hash(spec) == hash(pydag.dag_structure(one))
-
-
 def test_an_instance_is_rebuilt_as_it_was_set() -> None:
     """Every way to build one sets the attributes in the order in which they were set."""
     for node in (Layer(w=1, b=2, scale=3), Layer(scale=3, b=2, w=1), Layer(b=2, scale=3, w=1)):

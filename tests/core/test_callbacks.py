@@ -237,3 +237,18 @@ def test_finalizer_that_comes_back_while_unregistering() -> None:
     pydag.register_pydag_node(Some, Function(), Function.__call__)
     pydag.unregister_pydag_node(Some)
     assert came_back == [1]
+
+
+def test_error_text_that_comes_back() -> None:
+    """A class whose `repr` uses the library may stand in the library's error messages."""
+
+    class Meta(type):
+        def __repr__(cls) -> str:
+            return f"<class with {pydag.dag_leaves([[1], [1]])}>"
+
+    class Some(metaclass=Meta):
+        pass
+
+    pydag.register_fields(Some)
+    with pytest.raises(ValueError, match=r"<class with \[1, 1\]> is already registered"):
+        pydag.register_fields(Some)

@@ -167,15 +167,3 @@ def test_a_copy_of_the_module_with_a_namespace() -> None:
         pydag.dag.reexport(namespace="joined copy", module="no name")
     with pytest.raises(TypeError, match="must be a string"):
         pydag.dag.reexport(namespace=1)  # type: ignore[arg-type]  # meant
-
-
-def test_names_of_optree_are_its_own_objects() -> None:
-    """What optree has besides its functions on trees is re-exported, the very objects."""
-    for name in ("accessors", "typing"):
-        ours: Any = getattr(pydag, name)
-        theirs: Any = sys.modules[f"optree.{name}"]
-        for public in set(theirs.__all__) - {"PyTreeSpec", "PyTreeDef", "FrozenDict"}:
-            assert getattr(ours, public) is getattr(theirs, public), public
-    for public in pydag.__all__:
-        if public in optree.__all__ and not public.startswith(("all_", "broadcast", "prefix_")):
-            assert getattr(pydag, public) is getattr(optree, public), public

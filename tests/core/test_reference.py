@@ -131,3 +131,11 @@ def test_cycles_are_refused(cyclic: Any) -> None:
     """An object below itself is never opened twice."""
     with pytest.raises(ref.CycleError):
         ref.flatten(cyclic, **EVERYTHING)
+
+
+def test_deref_of_a_derefed_tree() -> None:
+    """Old anchors stay, new sharing gets higher indices, and both are read back."""
+    other: list[Any] = []
+    again = deref([deref([LAYER, LAYER]), other, other])
+    assert again[1].index == 1
+    assert difference(reref(again), [[LAYER, LAYER], other, other]) == ""

@@ -3,7 +3,6 @@
 
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable
 from typing import Any
 
 import optree
@@ -11,7 +10,6 @@ import pytest
 from registering import Pair, flatten, fresh, register
 
 import pydag
-from pydag import _core
 
 METHODS: Any = {"tree_flatten": flatten, "tree_unflatten": classmethod(lambda c, _, x: c(*x))}
 BUILTIN = [list, tuple, dict, type(None), OrderedDict, defaultdict, deque]
@@ -242,18 +240,3 @@ def test_an_entry_type_that_a_class_brings() -> None:
         (optree.MappingEntry, dict),
         (ToHost, cls),
     ]
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: _core.register_node(Pair, print, print, optree.AutoEntry, 3, True),  # type: ignore[arg-type]  # that is tested
-        lambda: _core.register_node(3, print, print, optree.AutoEntry, "", True),  # type: ignore[arg-type]  # that is tested
-        lambda: _core.unregister(Pair, 3),  # type: ignore[arg-type]  # that is tested
-        lambda: _core.own_slots(3),  # type: ignore[arg-type]  # that is tested
-    ],
-)
-def test_the_core_checks_what_it_is_given(call: Callable[[], Any]) -> None:
-    """Also what Python has looked at before: an error, and no crash."""
-    with pytest.raises(TypeError, match=r"Expected a class, got 3\.|must be a string, got 3\."):
-        call()

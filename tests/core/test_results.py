@@ -191,3 +191,16 @@ out = pydag.reref(pydag.deref([w, w]))
 print(out, out[0] is out[1])
 """
     assert run_apart(source) == "refused\n" * 3 + "[[0.5], [0.5]] True\n"
+
+
+def test_huge_indices() -> None:
+    """Indices may take 63 bits; new ones go above, or are refused."""
+    w = [0.5]
+    top = 2**63 - 1
+    out = pydag.reref([Anchor(top, w), Alias(top)])
+    assert out[0] is out[1]
+    try:
+        out = pydag.deref([Anchor(top, w), Alias(top), (v := [1]), v])
+    except (ValueError, OverflowError):
+        return
+    assert {x.index for x in out} == {top, top + 1}

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark program, in pieces that take no time. What it measures isn't judged here."""
 
-import csv
 import importlib
 import importlib.util
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import calls
-import expressions
 import figures
-import folds
 import limit
 import pytest
 import slower
@@ -20,7 +15,7 @@ import tables
 from models import MAPPINGS, NODE_COUNTS, Builder, skeletons
 from peers import WORKS, find_peers
 from readme import insert_figures
-from records import Record, Results, chosen
+from records import Record, Results
 from report import FOLDER, markdown
 from timing import Effort, Outcome, Times
 
@@ -69,25 +64,6 @@ def record(work: str, pydag_time: float, optree_time: float, **labels: str | boo
     return Record.of("tables", {"work": work, **labels}, outcome)
 
 
-def test_the_files_have_each_figure_as_it_was_measured(tmp_path: Path) -> None:
-    """Together they have every time of every record, to the last digit, and each note."""
-    committed = Results.read(ROOT / "benchmarks/results.json")
-    figures.write(committed, tmp_path)
-    for name in figures.sections(committed):
-        with (tmp_path / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-        for record in chosen(committed.records, name):
-            labels = {k: str(v) for k, v in record.labels.items() if k in rows[0]}
-            own = [row for row in rows if labels.items() <= row.items()]
-            timed = {(row["contender"], row["minimum_s"], row["median_s"]) for row in own}
-            for who, times in record.times.items():
-                assert (who, repr(times.minimum), repr(times.median)) in timed
-            noted = {(row["contender"], row["note"]) for row in own}
-            assert noted >= set(record.notes.items())
-            for fact, value in record.facts.items():
-                assert str(value) in {row[fact] for row in own}
-
-
 def test_the_page_is_what_the_results_say(tmp_path: Path) -> None:
     """The page, the files and the README's table are made from benchmarks/results.json."""
     committed = Results.read(ROOT / "benchmarks/results.json")
@@ -110,47 +86,6 @@ def test_every_slower_workload_is_on_the_page() -> None:
     assert len(compared) > 400
     for what, ours, _, its in compared:
         assert (f"| {what} |" in text) == (ours > slower.NOISE * its), what
-
-
-def test_folds_agree() -> None:
-    """Who computes over an expression in the benchmark gets the same as pydag, on plain classes."""
-    peers = find_peers({"pytools": ("pytools", "pytools")})
-    algebra = expressions.plain_algebra(peers)
-    works = folds.works_on_plain(peers, algebra)
-    assert list(works) == ["count", "height", "rewrite one variable", "rewrite nothing"]
-    for make in (partial(expressions.tree, leaves=32), partial(expressions.lattice, levels=4)):
-        tree = make(algebra)
-        for work, contenders in works.items():
-            first, *others = (contender(tree) for contender in contenders.values())
-            assert others
-            for other in others:
-                if isinstance(first, int):
-                    assert other == first
-                else:
-                    both = pydag.dag_intern([first, other])
-                    assert both[0] is both[1]
-                    assert (first is tree) is (other is tree) is (work == "rewrite nothing")
-
-
-@pytest.mark.parametrize("name", calls.WRAPPERS)
-def test_wrappers_that_are_raced(name: str) -> None:
-    """Both sides of a contest run."""
-    peers = find_peers({"jax": ("jax", "jax")})
-    if "jax" not in peers:
-        pytest.skip("no jax")
-    [task] = [t for t in calls.tasks(peers, HASTE) if t.label == f"{name}, 30 leaves"]
-    [record] = task.run()
-    assert list(record.times) == ["pydag", "jax"]
-
-
-def test_options_that_are_raced() -> None:
-    """So do the calls with options, JAX's and ours."""
-    peers = find_peers({"jax": ("jax", "jax")})
-    if "jax" not in peers:
-        pytest.skip("no jax")
-    [record] = calls.tasks(peers, HASTE)[0].run()
-    assert not record.notes
-    assert {f"{owner}: {calls.DONATED}" for owner in ("pydag", "jax")} <= record.times.keys()
 
 
 def test_limit_does_the_same_work() -> None:

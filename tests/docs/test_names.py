@@ -4,7 +4,6 @@
 import importlib
 import inspect
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -100,19 +99,6 @@ def test_a_removed_name_says_what_to_write(name: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(package, name)
     assert f"pydag.jaxinterop has no '{name}': {REMOVED[name]}" in str(caught.value)
-
-
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 proposes nothing")
-def test_a_misspelt_name_is_put_right_by_python() -> None:
-    """A traceback proposes the name that is spelt alike, as for every module."""
-    source = """
-import sys, traceback, pydag
-try:
-    pydag.dag_flaten
-except AttributeError:
-    traceback.print_exc(file=sys.stdout)
-"""
-    assert "Did you mean: 'dag_flatten'?" in run_apart(source)
 
 
 def test_asking_for_a_name_imports_nothing_of_the_package() -> None:

@@ -303,3 +303,33 @@ def test_recurrent_layers() -> None:
         before = model(x)
         model.first.weight_ih_l0.zero_()
         assert not torch.equal(before, model(x))
+
+
+def test_a_part_that_is_still_on_meta() -> None:
+    """Both ends on `meta` are tied again there."""
+    with torch.device("meta"):
+        model = Language()
+    with keeping_ties(model):
+        model.head = copy.deepcopy(model.head)
+        assert ties(model) == ()
+    assert ties(model) == LANGUAGE
+    assert model.head.weight.is_meta
+
+
+def test_initialization() -> None:
+    """In place it cuts nothing; what was cut before it, and has two values then, is an error."""
+    model = Language()
+    with keeping_ties(model):
+        for part in (model.embed, model.head):
+            nn.init.normal_(part.weight)
+    assert model.head.weight is model.embed.weight
+    with torch.device("meta"):
+        model = Language()
+
+    def initialize() -> None:
+        model.to_empty(device="cpu")
+        for part in (model.embed, model.head):
+            nn.init.normal_(part.weight)
+
+    with pytest.raises(SharingError), keeping_ties(model):
+        initialize()
