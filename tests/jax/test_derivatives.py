@@ -105,22 +105,6 @@ def test_vjp() -> None:
     assert (float(cotangent["a"]), cotangent["name"]) == (12.0, None)
 
 
-def test_aux() -> None:
-    """What is passed on comes last."""
-
-    def f(params: Any) -> Any:
-        return params["a"] * params["b"], [params["a"], params["b"]]
-
-    value, pullback, aux = jaxinterop.vjp(f, tied(), has_aux=True)
-    assert float(value) == 9.0
-    assert aux[0] is aux[1]
-    assert float(pullback(ONE)[0]["a"]) == 6.0
-    value, tangent, aux = jaxinterop.jvp(f, (tied(),), (TANGENT,), has_aux=True)
-    assert (float(value), float(tangent), float(aux[0])) == (9.0, 6.0, 3.0)
-    value, pushforward, aux = jaxinterop.linearize(f, tied(), has_aux=True)
-    assert (float(value), float(pushforward(TANGENT)), float(aux[1])) == (9.0, 6.0, 3.0)
-
-
 def test_jvp() -> None:
     """The tangent of the result has its form; None stands for static leaves."""
     value, tangent = jaxinterop.jvp(with_half, (tied(),), (TANGENT,))

@@ -161,18 +161,6 @@ def test_arguments_that_are_not_differentiated() -> None:
         check(g)
 
 
-def test_zero_cotangents() -> None:
-    """None stands for zero, for an argument or for a leaf."""
-
-    @jaxinterop.custom_vjp
-    def f(p: Any, q: Any) -> Any:
-        return p["a"] * p["b"] * q
-
-    f.defvjp(lambda p, q: (f(p, q), q), lambda q, ct: ({"a": ct * q, "b": None}, None))
-    gradient = jaxinterop.grad(f, argnums=(0, 1))({"a": 2.0, "b": 3.0}, 5.0)
-    assert gradient == ({"a": 5.0, "b": 0.0}, 0.0)
-
-
 def test_wrong_rules() -> None:
     """The number of cotangents is checked; so are keywords, and a rule that is missing."""
 

@@ -65,18 +65,6 @@ def test_a_rebuilt_dag_builds_its_tree_once() -> None:
     assert dag.tree["encoder"].w.tolist() == [4.0, 4.0]
 
 
-def test_structures_are_equal_where_sharing_is() -> None:
-    """Dags of separate trees fit each other if they share alike and their static leaves agree."""
-    assert structure(Dag(tied(1.0))) == structure(Dag(tied(2.0)))
-    untied = {**tied(), "decoder": Layer(jnp.zeros(2))}
-    assert structure(Dag(tied())) != structure(Dag(untied))
-    renamed = tied()
-    renamed["encoder"].name = "other"
-    assert structure(Dag(tied())) != structure(Dag(renamed))
-    assert structure(Dag([1.0, "a"])) == structure(Dag([2.0, "a"]))
-    assert structure(Dag([1.0, "a"])) != structure(Dag([1.0, "b"]))
-
-
 def test_equality_is_identity() -> None:
     """As of objects without `__eq__`: a Dag may be a key, and comparing runs no array code."""
     dag = Dag(tied())
@@ -147,12 +135,6 @@ def test_a_dag_in_a_dag() -> None:
     assert type(dag) is Dag
     assert dag.tree["w"] is dag.tree["v"]
     assert len(jax.tree.leaves(Dag([Dag([w]), w]))) == 1
-
-
-def test_identity_of_nodes_only() -> None:
-    """With `identity="nodes"` arrays that are shared by accident are leaves of their own."""
-    zeros = jnp.zeros(2)
-    assert len(jax.tree.leaves(Dag([zeros, zeros], identity="nodes"))) == 2
 
 
 @pytest.mark.parametrize(

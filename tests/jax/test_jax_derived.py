@@ -38,10 +38,6 @@ def plain_loss(w: Any, x: Any = X) -> Any:
     return jnp.sum(jnp.tanh(x @ w) @ w.T)
 
 
-def double(x: Any) -> Any:
-    return 2 * x
-
-
 def test_the_sources_are_the_leaves() -> None:
     """A derived leaf adds no leaf: what it is computed from is counted once, by its first path."""
     model = tied()
@@ -263,17 +259,6 @@ def test_refs_are_read() -> None:
 
     assert [float(x) for x in pj.jit(step)(model)] == [3.0, 13.0]
     assert pj.resolved(model)["out"].tolist() == (10 + W).T.tolist()
-
-
-def test_a_dag_of_a_model() -> None:
-    """A `Dag` is resolved as its tree is; to plain JAX its leaves are the sources."""
-    dag = pj.Dag(tied())
-    assert len(jax.tree.leaves(dag)) == 1
-    plain = pj.resolved(dag)
-    assert plain.tree["out"].shape == (3, 4)
-    assert pj.resolved(plain) is plain
-    doubled = jax.jit(lambda d: jax.tree.map(double, d))(dag)
-    assert doubled.tree["out"].sources[0] is doubled.tree["embed"]
 
 
 def test_derive_from_has_the_value() -> None:

@@ -69,7 +69,6 @@ def test_eight_devices() -> None:
         "shard_map",
         "shard_map_prefixes",
         "files",
-        "no_host_copy",
     ]
 
 

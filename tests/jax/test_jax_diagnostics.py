@@ -187,25 +187,6 @@ def test_a_shared_argument_is_named_by_its_first_place() -> None:
     assert "the argument args[0]['b']." in said(lambda: pj.jit(forward)(tree))
 
 
-def debug_info(jaxpr: Any) -> Any:
-    """What a jaxpr says where it comes from."""
-    return getattr(jaxpr, "jaxpr", jaxpr).debug_info
-
-
-def test_debug_info_of_an_inner_jaxpr() -> None:
-    """So have those of a loop's body, by the names of the body's parameters."""
-
-    def body(state: Any, part: Any) -> Any:
-        return {"enc": {"w": 2 * state["enc"]["w"]}}, part["x"] + 1
-
-    jaxpr = pj.make_jaxpr(lambda m, p: pj.scan(body, m, p))(model(), {"x": jnp.ones(3)})
-    (scan,) = (e for e in getattr(jaxpr, "jaxpr", jaxpr).eqns if e.primitive.name == "scan")
-    info = debug_info(scan.params["jaxpr"])
-    assert info.func_src_info == place(body)
-    assert tuple(info.arg_names) == ("state['enc']['w']", "part['x']")
-    assert tuple(info.result_paths) == ("result[0]['enc']['w']", "result[1]")
-
-
 def leaking(leak: list[Any]) -> Callable[[Any], Any]:
     """A function that keeps a tracer."""
 
@@ -269,16 +250,6 @@ def test_sizes_that_scan_refuses() -> None:
         assert "leading axis sizes: xs['a'] has size 3, xs['b'] has size 2" in text
     text = said(lambda: pj.scan(lambda c, x: (c, x), 0.0, {"a": jnp.ones(3), "b": 1.0}))
     assert "a value without a leading axis: xs['b']" in text
-
-
-def test_specs_that_shard_map_refuses() -> None:
-    """Arguments and specs are counted as the user counts them."""
-    mapped = pj.shard_map(
-        lambda x, tree: x, mesh=MESH, in_specs=(SPEC(), SPEC(None, "x")), out_specs=SPEC()
-    )
-    text = said(lambda: mapped(jnp.ones(1), model()), ValueError)
-    assert "which is too long" in text
-    assert "JAX counts the arrays one by one: 0: args[0], 1: args[1]['enc']['w']" in text
 
 
 @pydag.register_fields(data_fields=["w", "b"])

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules of equinox and flax that are tied by assignment, and nothing else."""
 
-import io
 from typing import Any
 
 import equinox
-import flax
 import jax
 import jax.numpy as jnp
 import pytest
-from flax.core import freeze
 
 import pydag
 from pydag import jaxinterop
@@ -98,18 +95,6 @@ def test_tree_at() -> None:
     assert dag.tree.last.weight is zero
 
 
-def test_serialisation() -> None:
-    """Equinox's files have each distinct leaf once; the tie comes from the model that is given."""
-    ours, plain = io.BytesIO(), io.BytesIO()
-    eqx.tree_serialise_leaves(ours, Dag(net()))
-    eqx.tree_serialise_leaves(plain, net())
-    assert ours.tell() < plain.tell()
-    ours.seek(0)
-    found = eqx.tree_deserialise_leaves(ours, Dag(Net(jax.random.key(1))))
-    assert_tied(found.tree)
-    assert eqx.tree_equal(found, Dag(net()))
-
-
 class Around(jaxinterop.Module):
     def __init__(self) -> None:
         self.linear = equinox.nn.Linear(2, 2, key=jax.random.key(0))
@@ -132,14 +117,6 @@ def test_inference_mode_of_own_modules() -> None:
 
 
 # --- linen: parameters are dicts ---
-
-
-def test_frozen_dicts() -> None:
-    """A FrozenDict is a node like any other."""
-    w = jnp.ones(2)
-    out = jaxinterop.jit(lambda tree: tree)(freeze({"a": w, "b": {"c": w}}))
-    assert type(out) is flax.core.FrozenDict
-    assert out["a"] is out["b"]["c"]
 
 
 # --- NNX: objects with variables ---

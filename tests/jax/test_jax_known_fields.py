@@ -7,7 +7,6 @@ import abc
 import dataclasses
 import functools
 import gc
-import pickle
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -176,19 +175,6 @@ def test_no_call_for_a_node(name: str) -> None:
     leaves, spec = pydag.dag_flatten(many)
     names = python_calls(lambda: pydag.dag_unflatten(spec, leaves))
     assert [called for called in names if "<lambda>" not in called] == []
-
-
-@pytest.mark.parametrize("name", [*BY_FIELDS, *BY_FUNCTIONS])
-def test_it_crosses_the_boundary(name: str) -> None:
-    """Through `jit`, shared as it was; and its structure is pickled where that can be."""
-    make = (BY_FIELDS | BY_FUNCTIONS)[name]
-    tree = make(W)
-    out = jaxinterop.jit(lambda pair: pair)([tree, tree])
-    assert out[0] is out[1]
-    assert type(out[0]) is type(tree)
-    if name in ("module", "inheritance", "converter", "register_dataclass", "slots", "no fields"):
-        spec = pydag.dag_structure([tree, tree])
-        assert pickle.loads(pickle.dumps(spec)) == spec
 
 
 class Checked(equinox.Module):  # type: ignore[misc]  # untyped base

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import pytest
-from small_models import number, tied_under
+from small_models import tied_under
 
 import pydag
 from pydag import jaxinterop
@@ -81,49 +80,10 @@ def test_a_body_that_changes_structure(loop: int) -> None:
         loops(lambda c: c * 0.5, jnp.int32(1))[loop]()
 
 
-def test_weak_types_are_kept() -> None:
-    """Python numbers are promoted as JAX promotes them."""
-    init: Any = 0
-    ours = jaxinterop.scan(lambda c, x: (c + x, c), init, jnp.arange(3.0))
-    theirs = jax.lax.scan(lambda c, x: (c + x, c), init, jnp.arange(3.0))
-    assert ours[0].dtype == theirs[0].dtype
-    assert ours[1].tolist() == theirs[1].tolist()
-
-
-tied_number = tied_under("a", "b", number, name="net")
-
-
 def doubled(tree: Any) -> Any:
     """The tree with its arrays doubled."""
     assert tree["a"] is tree["b"]
     return pydag.dag_map(lambda x: x if isinstance(x, str) else 2 * x, tree)
-
-
-def same(tree: Any) -> Any:
-    """The tree."""
-    return tree
-
-
-def test_a_branch_may_tie_what_was_not_tied() -> None:
-    """As long as all do."""
-
-    def tie(tree: Any) -> Any:
-        return {"a": tree["a"], "b": tree["a"]}
-
-    out = jaxinterop.cond(True, tie, tie, {"a": jnp.ones(2), "b": jnp.zeros(2)})
-    assert out["a"] is out["b"]
-
-
-def test_a_mapped_predicate() -> None:
-    """Under `vmap` each slice has its branch, and the result is tied_number."""
-
-    def f(p: Any, w: Any) -> Any:
-        tree = jaxinterop.cond(p, doubled, same, {"a": w, "b": w, "name": "net"})
-        assert tree["a"] is tree["b"]
-        return tree["a"] * tree["b"]
-
-    out = jaxinterop.vmap(f)(jnp.array([True, False]), jnp.array([3.0, 3.0]))
-    assert out.tolist() == [36.0, 9.0]
 
 
 tied_row = tied_under("a", "b", lambda: jnp.arange(4.0), name="net")

@@ -98,11 +98,6 @@ def test_nothing_is_said(function: Any) -> None:
     assert warned(lambda: pj.jit(function)(tied())) == []
 
 
-def test_no_identity_no_tie() -> None:
-    """With `identity="nodes"` arrays are no objects."""
-    assert warned(lambda: pj.jit(plain, identity="nodes")(tied())) == []
-
-
 def test_untying_inside_of_another_compiled_function() -> None:
     """It is meant there, also when the inner function was compiled before."""
     inner = pj.jit(lambda model: pydag.untie(model, ("encoder",)))

@@ -17,7 +17,6 @@ from wrappers import WRAPPERS
 
 import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop import Dag
 
 
 class Module:
@@ -116,16 +115,6 @@ def test_every_wrapper_leaves_configuration_alone(name: str) -> None:
     assert out["norm"].is_training is True
     assert out["norm"].shape == [2, (1, {"channels": 3})]
     assert (out["norm"].scale == 2.0).all()
-
-
-def test_a_dag_of_modules() -> None:
-    """Plain JAX sees the arrays alone, and rebuilds the rest."""
-    dag = Dag([Norm(), 2.5])
-    assert [np.shape(x) for x in jax.tree.leaves(dag)] == [(2, 2, 2), ()]
-    norm, number = jax.jit(lambda dag: dag)(dag).tree
-    assert (norm.eps, norm.is_training) == (0.5, True)
-    assert number == 2.5
-    assert isinstance(number, jax.Array)
 
 
 def test_a_number_that_is_configuration_and_data() -> None:

@@ -191,10 +191,26 @@ def test_random_objects(tree: Any) -> None:
 # --- what changes between calls ---
 
 
+def reorder(bag: Any) -> None:
+    """The same attributes, set in another order."""
+    value = bag.a
+    del bag.a
+    bag.a = value
+
+
+CHANGES: dict[str, Any] = {
+    "add": lambda bag: setattr(bag, "d", nnx.Param(ONE)),
+    "delete": lambda bag: delattr(bag, "b"),
+    "kind": lambda bag: setattr(bag, "b", nnx.data(1)),
+    "static": lambda bag: setattr(bag, "b", 2),
+    "metadata": lambda bag: bag.a.set_metadata(tag=1),
+    "list": lambda bag: bag.c.append(nnx.Param(ONE)),
+    "reorder": reorder,
+}
+
+
 @pytest.mark.parametrize("is_held", [False, True])
-@pytest.mark.parametrize(
-    "change", ["add", "delete", "kind", "static", "metadata", "list", "reorder"]
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_an_object_that_changes(change: str, is_held: bool) -> None:
     """An attribute that is added, deleted or of another kind is seen at the next call.
 
@@ -204,25 +220,9 @@ def test_an_object_that_changes(change: str, is_held: bool) -> None:
     for _ in range(3):
         pydag.dag_flatten(bag)
     before = pydag.dag_structure(bag) if is_held else None
-    if change == "add":
-        bag.d = nnx.Param(ONE)
-    elif change == "delete":
-        del bag.b
-    elif change == "kind":
-        bag.b = nnx.data(1)
-    elif change == "static":
-        bag.b = 2
-    elif change == "metadata":
-        bag.a.set_metadata(tag=1)
-    elif change == "list":
-        bag.c.append(nnx.Param(ONE))
-    else:  # the same attributes, set in another order
-        value = bag.a
-        del bag.a
-        bag.a = value
-    check_as_flax(bag)
-    check_as_flax(bag.a)
-    check_as_flax(bag.c)
+    CHANGES[change](bag)
+    for node in (bag, bag.a, bag.c):
+        check_as_flax(node)
     if is_held:
         assert (pydag.dag_structure(bag) == before) is (change == "reorder")
     assert list(map(id, pydag.dag_leaves(bag))) == list(map(id, jax.tree.leaves(bag)))

@@ -78,18 +78,6 @@ def test_copying_a_value_ties_nothing(made: Callable[[], Two]) -> None:
     assert pydag.dag_flatten(model, is_leaf=lambda _: False)[1] == spec
 
 
-def test_a_variable_at_two_places_is_a_tie() -> None:
-    """A Variable and a module are shared as ever; so is an array outside of Variables."""
-    array = jnp.ones(2)
-    variable = nnx.Param(array)
-    model = Two(variable, variable)
-    tree = {"x": array, "model": model, "again": model, "y": array}
-    for _ in range(3):
-        leaves, spec = pydag.dag_flatten(tree)
-        assert (len(leaves), spec.num_shared) == (2, 3)
-    assert pj.grad(loss)(model, X).a.get_raw_value().tolist() == [11, 22]
-
-
 def test_tying_variables() -> None:
     """`tie` ties Variables; for the arrays in them it says that it can't."""
     tied = pydag.tie(twice(), ("a",), ("b",))
@@ -136,20 +124,6 @@ def test_one_of_two_variables_is_updated(made: Callable[[], Two], donates: bool)
         copies(model, X)
         compiled(model, X)
     assert values(model) == [(1 + 6 * X).tolist(), (1 + 5 * X).tolist()]
-
-
-def test_a_donated_buffer_that_is_kept_lives_on() -> None:
-    """One array in a donated argument and in another one: the donated place gets a copy."""
-    array = jnp.ones(2)
-    online, target = nnx.Param(array), nnx.Param(array)
-
-    @pj.jit(donate_argnums=0)
-    def step(online: Any, target: Any) -> Any:
-        return online[...] + target[...]
-
-    for _ in range(3):
-        assert step(online, target).tolist() == [2, 2]
-    assert target[...].tolist() == [1, 1]
 
 
 @COPIES

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 import pytest
 import tied_layers
-from jax.tree_util import keystr, tree_structure
+from jax.tree_util import tree_structure
 from tied_layers import Layer, assert_tied, by_hand, loss, parts, tied
 
 import pydag
@@ -139,23 +139,6 @@ def test_applied_updates_keep_types() -> None:
     assert shared["a"] is not shared["b"]
 
 
-def test_an_optimizer_of_nnx_with_a_selection() -> None:
-    """The optimizer and `nnx.Optimizer` have one selection, such as by the class of a Variable."""
-    nnx = pytest.importorskip("flax.nnx")
-    model, x = nnx.Linear(2, 2, rngs=nnx.Rngs(0)), jnp.ones(2)
-    model.scale = nnx.BatchStat(jnp.ones(2))
-    before = {name: getattr(model, name)[...] for name in ("kernel", "bias", "scale")}
-    both = (nnx.Param, nnx.BatchStat)
-    optimizer = nnx.Optimizer(model, pj.optimizer(optax.sgd(0.5), wrt=both), wrt=both)
-
-    def loss(model: Any) -> Any:
-        return jnp.sum(model(x) * model.scale[...])
-
-    optimizer.update(model, nnx.grad(loss, argnums=nnx.DiffState(0, both))(model))
-    assert all((getattr(model, name)[...] != old).any() for name, old in before.items())
-    assert model.bias[...].tolist() == [-0.5, -0.5]
-
-
 TRANSFORMATIONS = {
     "sgd": lambda: optax.sgd(0.1),
     "clipped": lambda: optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)),
@@ -243,13 +226,3 @@ def test_every_weight_is_one_weight(name: str) -> None:
     assert len(jax.tree.leaves(state)) == len(jax.tree.leaves(expected))
     for path, leaf in parts(ours.tree).items():
         assert jnp.allclose(leaf, theirs[path], rtol=1e-4, atol=1e-6), path
-
-
-def test_paths_read_well() -> None:
-    """JAX's own paths name each weight once, at its anchor, as one would write it in Python."""
-    paths = [path for path, _ in jax.tree.leaves_with_path(Dag(tied()))]
-    assert list(map(keystr, paths)) == [
-        ".tree['body'].b",
-        ".tree['body'].w",
-        ".tree['heads'][0].b",
-    ]

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import pytest
 from wrappers import WRAPPERS
 
-import pydag
 from pydag import jaxinterop
 from pydag.jaxinterop import Dag
 
@@ -30,33 +29,14 @@ def net(layers: Any) -> Any:
     return y
 
 
-def one(kind: Callable[..., Any] = dict) -> Any:
+def one() -> Any:
     """A first."""
-    return kind({"first": A, "second": B})
+    return {"first": A, "second": B}
 
 
-def two(kind: Callable[..., Any] = dict) -> Any:
+def two() -> Any:
     """The equal dict with B first."""
-    return kind({"second": B, "first": A})
-
-
-def counted_places(tree: Any) -> Any:
-    """Each layer times its place in the dict, from 1 on."""
-    return {name: layer * (place + 1) for place, (name, layer) in enumerate(tree.items())}
-
-
-@pytest.mark.parametrize("around", ["", "jit"])
-@pytest.mark.parametrize("name", WRAPPERS)
-def test_in_every_wrapper(name: str, around: str) -> None:
-    """Whatever was traced first: the function sees the dict's order, and the result has it."""
-    wrapped = WRAPPERS[name](counted_places)
-    if around:
-        wrapped = jaxinterop.jit(wrapped)
-    stacked = {"a": jnp.ones((2, 2)), "b": jnp.ones((2, 2))}
-    for order in ("ab", "ba", "ab", "ba"):
-        out = wrapped({key: stacked[key] for key in order})
-        assert "".join(out) == order
-        assert [float(out[key][0, 0]) for key in order] == [1.0, 2.0]
+    return {"second": B, "first": A}
 
 
 def test_keyword_arguments() -> None:
@@ -164,33 +144,6 @@ def test_the_order_is_in_the_structure_of_a_dag() -> None:
         assert list(copier(Dag(two())).tree) == ["second", "first"]
 
 
-# --- configuration in the structure ---
-
-
-@pydag.register_fields(meta_fields=("meta",))
-class Scaled:
-    """A weight, and something else that is compared by `==`."""
-
-    def __init__(self, meta: Any) -> None:
-        self.w, self.meta = jnp.int32(7), meta
-
-
-class Custom(Scaled):
-    """The same with aux_data."""
-
-    @classmethod
-    def of(cls, meta: Any, children: Any) -> Any:
-        built = cls(meta)
-        (built.w,) = children
-        return built
-
-
-pydag.register_pydag_node(Custom, lambda x: ((x.w,), x.meta), Custom.of)
-
-
-structure: Any = jax.tree.structure
-
-
 class Net(jaxinterop.Module):
     """Layers under any names, which are applied in the order in which they were set."""
 
@@ -213,23 +166,28 @@ def two_net() -> Any:
     return Net(second=B, first=A)
 
 
-def counted_attributes(net: Any) -> Any:
-    """Each layer times its place among the attributes, from 1 on."""
-    places = enumerate(vars(net).items())
-    return Net(**{name: layer * (place + 1) for place, (name, layer) in places})
+# How a holder of names is made, and how its dict is read.
+HOLDERS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
+    "dict": (dict, lambda tree: tree),
+    "attributes": (Net, vars),
+}
 
 
-@pytest.mark.parametrize("around", ["", "jit"])
+@pytest.mark.parametrize("around", [lambda f: f, jaxinterop.jit], ids=["", "jit"])
+@pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("name", WRAPPERS)
-def test_attributes_in_every_wrapper(name: str, around: str) -> None:
-    """Whatever was traced first: a function sees attributes as set, and returns them so."""
-    wrapped = WRAPPERS[name](counted_attributes)
-    if around:
-        wrapped = jaxinterop.jit(wrapped)
+def test_in_every_wrapper(name: str, holder: str, around: Any) -> None:
+    """Whatever was traced first: a function sees the order, and the result has it."""
+    make, read = HOLDERS[holder]
+
+    def counted(tree: Any) -> Any:
+        return make(**{n: x * (place + 1) for place, (n, x) in enumerate(read(tree).items())})
+
+    wrapped = around(WRAPPERS[name](counted))
     for order in ("ab", "ba", "ab", "ba"):
-        out = wrapped(Net(**{key: jnp.ones((2, 2)) for key in order}))
-        assert "".join(vars(out)) == order
-        assert [float(vars(out)[key][0, 0]) for key in order] == [1.0, 2.0]
+        out = read(wrapped(make(**{key: jnp.ones((2, 2)) for key in order})))
+        assert "".join(out) == order
+        assert [float(out[key][0, 0]) for key in order] == [1.0, 2.0]
 
 
 def test_one_trace_for_each_order() -> None:

@@ -73,17 +73,6 @@ def test_a_class_with_attribute_keys() -> None:
     assert "├─ .left: 1.0" in str(pydag.view(Pair(1.0)))
 
 
-def test_a_class_without_keys() -> None:
-    """Its children are numbered."""
-
-    class Box:
-        def __init__(self, *content: Any) -> None:
-            self.content = content
-
-    tree_util.register_pytree_node(Box, lambda b: (b.content, None), lambda _, c: Box(*c))
-    assert pydag.dag_paths(Box(1.0, 2.0)) == [(0,), (1,)]
-
-
 class Text(str):
     """A name of a class that isn't `str`."""
 
@@ -301,21 +290,6 @@ def test_as_jax_has_it(mode: Any) -> None:
         assert spec.num_shared == 1
     assert pydag.dag_paths(tree) == [("x",)]
     assert pydag.dag_map(lambda x: x + 1, tree)["x"] == 2.0
-
-
-def test_a_function_is_compiled_for_each_value(mode: Any) -> None:
-    """Static content belongs to what was compiled."""
-    traced = []
-
-    @jaxinterop.jit
-    def f(tree: Any) -> Any:
-        traced.append(tree["mode"].name)
-        return tree["x"] * (2 if tree["mode"].name == "double" else 1)
-
-    x = jnp.ones(2)
-    for name, factor in (("double", 2), ("single", 1), ("double", 2)) * 2:
-        assert f({"mode": mode(name), "x": x})[0] == factor
-    assert traced == ["double", "single"]
 
 
 def test_classes_that_are_used_by_finalizers() -> None:

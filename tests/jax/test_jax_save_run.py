@@ -170,18 +170,3 @@ def test_structure_false_leaves_out_configuration_alone(tmp_path: Path) -> None:
         jaxinterop.save(path, {"net": net, "step": 7}, structure=False)
     with pytest.raises(TypeError, match=r"at tree\['net'\]\.act"):
         jaxinterop.save(path, {"net": net, "step": 7})
-
-
-@pytest.mark.parametrize("structure", [True, False])
-def test_hidden_arrays_are_refused(structure: bool, tmp_path: Path) -> None:
-    """Those of an object of a class that nobody registered, with the path."""
-
-    class Hidden:
-        def __init__(self) -> None:
-            self.w = jnp.ones(2)
-
-    net: Any = Net(1.0)
-    net.sub = Hidden()
-    with pytest.raises(TypeError, match=r"tree\['net'\]\.sub is an object of .*Hidden"):
-        jaxinterop.save(tmp_path / "net", {"net": net}, structure=structure)
-    assert not (tmp_path / "net").exists()

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pydag
-import pydag.jaxinterop as pj
 from pydag import jaxinterop
 
 
@@ -40,24 +37,6 @@ def test_a_value_that_changes_is_compared_again() -> None:
         leaf({"config": config})
         argument(config)
     assert names == ["a", "a", "b", "b"]
-
-
-def test_a_function_without_arrays_is_traced_once() -> None:
-    """Whether there are static leaves, static arguments, or nothing at all."""
-    traces: list[str] = []
-    f = jaxinterop.jit(lambda *args: traces.append("trace"), static_argnums=3)
-    calls: tuple[tuple[Any, ...], ...] = ((), ("text",), ([], {}), ("text", None, (), 5))
-    for args in calls:
-        before = len(traces)
-        for _ in range(3):
-            f(*args)
-        assert len(traces) == before + 1
-    donating = jaxinterop.jit(lambda x, y: traces.append("trace"), donate_argnums=0)
-    before = len(traces)
-    for _ in range(3):
-        donating("text", 1.0)
-        donating(jnp.ones(2), "text")
-    assert len(traces) == before + 2
 
 
 def test_arrays_of_text_in_the_place_of_numbers() -> None:
@@ -184,44 +163,3 @@ def test_a_record_array_is_asked_by_its_dtype() -> None:
         jaxinterop.tree.leaves({"x": record(fields)})
     (leaf,) = jaxinterop.tree.leaves({"x": record(FLOATS)})
     np.testing.assert_array_equal(leaf, FLOATS)
-
-
-class Held(pj.Module):
-    """A module of two things."""
-
-    def __init__(self, a: Any, b: Any) -> None:
-        self.a, self.b = a, b
-
-
-shape: Any = jax.ShapeDtypeStruct
-
-# What may be a leaf; whether it is data in a dict, and in a module.
-LEAVES: list[tuple[Callable[[], Any], bool, bool]] = [
-    (lambda: jnp.ones(2), True, True),
-    (lambda: np.ones(2), True, True),
-    (lambda: np.ones(2, "float16"), True, True),
-    (lambda: jax.new_ref(jnp.ones(2)), True, True),
-    (lambda: shape((2,), "float32"), True, True),
-    (lambda: np.float32(1.0), True, False),
-    (lambda: 1.5, True, False),
-    (lambda: True, True, False),
-    (lambda: "text", False, False),
-    (lambda: b"bytes", False, False),
-    (lambda: len, False, False),
-]
-
-
-@pytest.mark.parametrize("make", [lambda a, b: {"a": a, "b": b}, Held], ids=["dict", "module"])
-def test_one_structure_with_leaves_of_other_classes(make: Any) -> None:
-    """What is static is found by the leaves of each tree, whatever the last trees had."""
-    column = 1 + (make is Held)
-    for _ in range(2):
-        for row in LEAVES:
-            for other in LEAVES:
-                leaves = row[0](), other[0]()
-                tree = make(*leaves)
-                flags = row[column], other[column]
-                expected = [x for x, is_data in zip(leaves, flags, strict=True) if is_data]
-                assert list(map(id, pj.tree.leaves(tree))) == list(map(id, expected))
-                if all(isinstance(x, jax.Array | np.ndarray) for x in expected):
-                    assert len(jax.tree.leaves(pj.Dag(tree))) == len(expected)

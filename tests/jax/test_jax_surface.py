@@ -19,11 +19,7 @@ from pydag import jaxinterop as pj
 # What a function with a rule of JAX's has and ours hasn't: a rule may return what it logs as a part
 # of the result, and `checkpoint` computes again.
 LEFT_OUT = (
-    "defvjp_with_logs",
-    "defvjp_with_accums",
-    "defremat",
-    "defremat_with_logs",
-    "remat_rules",
+    *("defvjp_with_logs", "defvjp_with_accums", "defremat", "defremat_with_logs", "remat_rules"),
 )
 
 
@@ -75,23 +71,18 @@ def test_public_attributes(name: str) -> None:
 
 
 MESH = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+DECORATED = (
+    "jit", "grad", "value_and_grad", "vmap", "checkpoint", "remat", "jacfwd", "jacrev", "hessian",
+    "make_jaxpr", "custom_jvp", "custom_vjp",
+)  # fmt: skip
+
+
+def decorate(name: str, m: Any, g: Any) -> Any:
+    return getattr(m, name)(g)
+
+
 DECORATORS: dict[str, Callable[[Any, Any], Any]] = {
-    name: lambda m, g, name=name: getattr(m, name)(g)
-    for name in (
-        "jit",
-        "grad",
-        "value_and_grad",
-        "vmap",
-        "checkpoint",
-        "remat",
-        "jacfwd",
-        "jacrev",
-        "hessian",
-        "make_jaxpr",
-        "custom_jvp",
-        "custom_vjp",
-    )
-} | {
+    **{name: functools.partial(decorate, name) for name in DECORATED},
     "shard_map": lambda m, g: m.shard_map(g, mesh=MESH, in_specs=None, out_specs=None),
 }
 OURS: dict[str, Callable[[Any, Any], Any]] = {
@@ -207,15 +198,7 @@ TRANSFORMATIONS = (
     "shard_map", "checkpoint", "remat", "eval_shape", "make_jaxpr", "custom_jvp", "custom_vjp",
     "jit",
 )  # fmt: skip
-LOOPS = (
-    "scan",
-    "while_loop",
-    "fori_loop",
-    "cond",
-    "switch",
-    "associative_scan",
-    "map",
-)
+LOOPS = ("scan", "while_loop", "fori_loop", "cond", "switch", "associative_scan", "map")
 KEYWORDS = ("namespace", "identity")
 OF_LEAVES = ("saveable_args", "in_nzs")  # flags for each leaf: JAX's `vjp` of a function of a Dag
 

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
-import time
-import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,8 +15,6 @@ from parallel import in_parallel
 
 import pydag
 import pydag.jaxinterop as pj
-
-SECONDS = float(os.environ.get("PYDAG_STRESS_SECONDS", "2"))
 
 
 @pytest.fixture(autouse=True)
@@ -68,44 +63,6 @@ def test_a_callback_ends_its_thread() -> None:
             thread.join(300)
         assert not any(thread.is_alive() for thread in threads)
         assert [float(x[0]) for x in results] == ([] if ends == "now" else [2.0] * 3)
-
-
-@pytest.mark.measures
-def test_stress() -> None:
-    """Threads with few structures, static leaves and numbers, as long as is asked."""
-
-    class Net(pj.Module):
-        def __init__(self, factor: float) -> None:
-            self.factor = factor
-
-    def body(tree: Any, name: str = "0", *, scale: Any = 1) -> Any:
-        return {"sum": sum(tree["x"]) * int(name) * tree["c"].factor * scale, "x": tree["x"]}
-
-    step = pj.jit(body, static_argnames=("name",))
-    common = [jnp.float32(i) for i in range(4)]
-    shared = {"x": common[:2], "c": Net(1.0)}
-    ends = time.monotonic() + SECONDS
-
-    def work(i: int) -> int:
-        own, number = Net(1.0), 0
-        while number == 0 or time.monotonic() < ends:
-            number += 1
-            if i == 0 and number % 20 == 0:
-                step.clear_cache() if number % 40 else pydag.clear_caches()
-            length, name = 1 + (i + number) % 3, str(number % 4)
-            own.factor = float(number % 3)
-            tree = {"x": common[:length], "c": own}
-            out = step(tree, name=name, scale=jnp.float32(2))
-            assert float(out["sum"]) == sum(range(length)) * int(name) * own.factor * 2
-            assert len(out["x"]) == length
-            assert float(step(shared, "3")["sum"]) == 3.0
-            own.factor = float((number + 1) % 3)
-            assert float(step(tree, name="1")["sum"]) == sum(range(length)) * own.factor
-        return number
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the number that changes
-        assert min(in_parallel(work)) > 0
 
 
 THREADS, ROUNDS = 4, 40

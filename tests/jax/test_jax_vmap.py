@@ -145,14 +145,6 @@ def test_forms_of_the_decorator() -> None:
         assert mapped.__name__ == "double"
 
 
-def test_specs_from_the_arguments() -> None:
-    """Without `in_specs`, JAX takes the shardings that the arrays have."""
-    explicit = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
-    w = jax.device_put(jnp.arange(4.0), NamedSharding(explicit, P("x")))
-    mapped = jaxinterop.shard_map(lambda t: (2 * t[0], t[1]), mesh=explicit, out_specs=P("x"))
-    assert mapped([w, w])[0].tolist() == [0.0, 2.0, 4.0, 6.0]
-
-
 def test_prefixes() -> None:
     """Of the tuple of arguments and of the result; a list of specs is one, too."""
     mapped = jaxinterop.shard_map(
@@ -207,26 +199,6 @@ def test_prefixes_of_shardings() -> None:
     assert lowered.out_info[0]["a"] is lowered.out_info[0]["b"]
     out, _ = lowered.compile()(weights(), 1.0)
     assert out["a"] is out["b"]
-
-
-def test_prefixes_beside_static_and_donated_arguments() -> None:
-    """The tuple of shardings speaks of the arguments that are not static, as in JAX."""
-    jitted = jaxinterop.jit(
-        lambda n, params, x: step(params, x, n),
-        static_argnums=0,
-        donate_argnums=1,
-        in_shardings=({"a": SPLIT, "b": SPLIT, "bias": WHOLE}, WHOLE),
-        out_shardings=(SPLIT, WHOLE),
-    )
-    for n in (1, 2):
-        params = jax.device_put(weights(), SPLIT)
-        params["b"] = params["a"]
-        out, x = jitted(n, params, jnp.float32(2.0))
-        assert out["a"] is out["b"]
-        assert float(out["a"][0, 0]) == 1.0 - 2 * n
-        assert float(out["bias"][0]) == -2.0 * n
-        assert float(x) == 2.0
-        assert params["a"].is_deleted()
 
 
 def test_shardings_that_do_not_fit() -> None:

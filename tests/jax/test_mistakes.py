@@ -37,11 +37,6 @@ def loss(model: Any, x: Any) -> Any:
     return jnp.sum(model(x) ** 2)
 
 
-def changed(model: Any) -> Any:
-    model.bias = model.bias + 1
-    return 1
-
-
 def names() -> dict[str, Any]:
     """What the mistakes are made with."""
     w, x, model, tx = jnp.ones(2), jnp.arange(3), Model(), optax.adam(1e-3)
@@ -56,31 +51,21 @@ def names() -> dict[str, Any]:
 MISTAKES = {
     # names
     "pydag.jit": r"pydag has no 'jit'; did you mean 'pydag.jaxinterop.jit'",
-    "pydag.Module": r"did you mean 'pydag.jaxinterop.Module'",
-    "pydag.value_and_grad": r"did you mean 'pydag.jaxinterop.value_and_grad'",
     "pydag.tree_map": r"pydag has no 'tree_map'; did you mean 'dag_map'",
-    "pydag.flatten": r"did you mean 'dag_flatten'",
     "pj.tree_map": r"did you mean 'pydag.jaxinterop.tree.map'",
-    "pj.dag_map": r"did you mean 'pydag.dag_map'",
     "pj.filter_jit": r"did you mean 'pydag.jaxinterop.jit'",
     "pj.adam(1e-3)": r"no 'adam': that is optax's\n.*optimizer\(optax\.adam\(\.\.\.\)\)",
-    "pj.Optimizer": r"AttributeError: .*'Optimizer'; did you mean 'pydag.jaxinterop.optimizer'",
     "pj.new_ref(w)": r"no 'new_ref': write jax\.new_ref",
     "pj.pmap(loss)": r"no 'pmap': write shard_map, or jit with shardings",
     # keywords
     "pj.jit(loss, static_argnum=1)": r"jit\(\).*'static_argnum'. Did you mean 'static_argnums'",
     "pj.jit(loss, donate=True)": r"jit\(\).*'donate'. Did you mean 'donate_argnums'",
-    "pj.jit(loss, update_argnum=0)": r"jit\(\).*Did you mean 'update_argnums'",
     "pydag.dag_map(abs, tied, wrt='a')": r"dag_map\(\).*'wrt'. Did you mean 'where'",
-    "pydag.dag_leaves(tied, isleaf=bool)": r"dag_leaves\(\).*Did you mean 'is_leaf'",
-    "pydag.view(spec, depht=3)": r"view\(\) got an unexpected.*Did you mean 'depth'",
     "pydag.view(tied, depth='2')": r"depth must be None or an integer, got '2'",
     "class A(pj.Module, frozen=True): pass": r"no class keyword 'frozen'.*dataclass\(frozen=True\)",
-    "pj.jit(loss, donate_argnums='model')": r"'model' can't be.*integer\n.*donate_argnames",
     "pj.grad(loss, 'embed')": r"'embed' can't be.*integer\n.*selected by wrt=",
     # functions
     "pj.jit(loss(model, x))": r"can't be called: f32\[\]\n  Pass the function itself",
-    "pj.value_and_grad(tied)": r"can't be called: \{'a'.*\n  Pass the function itself",
     "pj.grad(loss, argnums=5)(model, x)": r"argument 5.*called with 2 positional arguments",
     "pj.grad(lambda n: 2.0 * n)(3)": r"args\[0\] is int.*Use allow_int=True",
     "pj.grad(lambda m: (m['a'].sum(), 1))(tied)": r"pair of its value.*has_aux=True",
@@ -90,18 +75,11 @@ MISTAKES = {
     "pj.vmap(lambda m: 1, in_axes=({'a': 0, 'b': None, 'c': None},))(tied)": (
         r"args\[0\]\['a'\] is mapped over axis 0\n.*\['b'\].*is not mapped\n.*one axis"
     ),
-    "pj.vmap(loss, in_axes=(None, 0, 0))(model, x)": r"3 entries for 2 positional arguments",
     "pj.jit(lambda m: m, static=\"['a']\")(tied)": r"args\[0\]\['a'\] is an array.*leave arrays",
     "pj.jit(lambda m, a: m, static_argnums=1)(tied, w)": r"args\[1\] is a static.*a hashable value",
-    "pj.jit(lambda m: jax.tree.map(jnp.sin, m))(tied)": (
-        r"args\[0\]\['a'\] and args\[0\]\['b'\].*\n.*result.*\n.*pj\.tree\.map.*pj\.tree\.copy"
-    ),
-    "pj.jit(changed)(model)": r"changed args\[0\]\.bias.*is lost.*update_argnums=0",
-    "pj.jit(lambda m: m, update_argnums=0)(w)": r"args\[0\].*nothing can be changed.*Return the",
     "pj.Derived(jnp.transpose, w) + 1": r"`\+` was used on transpose.*pj.resolved\(model\)",
     "pj.Derived(model.embed, jnp.transpose)": r"takes a function first.*write Derived\(f, source\)",
     "pj.Dag(tied)['a']": r"TypeError: .*not subscriptable\n .* write dag.tree\['a'\]",
-    "pj.Dag(tied).w": r"AttributeError: .*no attribute 'w'\n .* write dag\.tree\.w",
     "pj.Derived(jnp.transpose, 'embed')": r"from objects, not from their names: 'embed'\n.*itself",
     "pj.switch(0, abs, w)": r"sequence of functions.*got one function\n  Write: switch\(index",
     # selections
@@ -114,37 +92,28 @@ MISTAKES = {
     "pydag.dag_mask(tied, 'embed')": r"no path matches the pattern 'embed'\n.*exist: \['a'\]",
     "pydag.dag_mask('*', tied)": r"The tree comes first, then the selection: dag_mask\(tree, where",
     "pydag.dag_partition(tied, 'a')": r"The selection comes first.*dag_partition\(where, tree\)",
-    "pydag.dag_map(abs, tied, where='z*')": r"no path matches the pattern 'z\*'\n  the nearest",
     "optimizer.init('embed')": r"init takes the model, got 'embed'\n.*optimizer\(tx, wrt=",
     "pj.optimizer(tx, wrt='z').init(model)": r"no path matches the pattern 'z'\n.*exist: bias",
     # trees
     "pydag.dag_map(tied, jnp.sin)": r"Swap them: dag_map\(f, tree\)",
     "pj.tree.map(tied, abs)": r"TypeError: .*takes the function first and then the tree.*\n  Swap",
-    "pj.tree.map(model, abs)": r"TypeError: .*second argument is a function.*\n  Swap them: map\(f",
-    "pj.tree.map_with_path(tied, abs)": r"TypeError: .*takes the function first and then the tree",
     "pj.tree.reduce(tied, abs)": r"TypeError: .*takes the function first and then the tree",
     "pydag.dag_map(jnp.add, tied, {'a': w})": r"missing key\(s\): \['b', 'c'\].*at tree",
     "pydag.dag_map(jnp.add, tied, {**tied, 'b': w + 1})": r"tree\['a'\] and tree\['b'\].*retie",
-    "pydag.dag_leaves(tied, is_leaf=dict)": r"is_leaf.*class dict.*\n.*isinstance\(x, dict\)",
     "pydag.dag_unflatten(optree.tree_structure(tied), [1, 2])": r"PyTreeSpec.*\n.*dag_structure\(",
     "pydag.explain(tied, tied)": r"Expected a PyDagSpec.*\n.*dag_structure\(tree\) gives",
     "pydag.dag_fold(tied, {dict: len})": r"keys of f.*got 'a'.*\n.*comes before the tree",
-    "pydag.dag_unflatten(spec, [1])": r"Too few leaves.*expected: 2, got: 1",
     "l = []; l.append(l); pydag.dag_leaves(l)": r"tree\[0\] is the list at tree\n.*Break it",
     "pydag.tie(tied, 'a', 'b')": r"got 'a'\n  Write \('a',\) for one entry",
-    "pydag.tie(tied, ('a',))": r"two paths or more, got \('a',\) alone\n  Write: tie\(tree, path",
     "pydag.tie(tied, ('a',), ('z',))": r"nothing at the path \('z',\)\n.*children 'a', 'b', 'c'",
     "pydag.tie(tied, ('a',), ('c',))": r"one shape\n.*tree\['a'\]: f32\[2\].*\n.*dag_replace",
     "pydag.dag_replace(tied, w + 0, w)": r"doesn't hold the object.*\n.*the very object, such as",
     "pydag.dag_replace(tied, ('a',), w)": r"\('a',\) is a value.*\n  Pass the object.*not its path",
-    "pydag.dag_update(tied, {'a': w})": r"expected key\(s\): \['a', 'b', 'c'\].*at tree",
     "pydag.dag_update({'a': w}, {'a': jnp.ones(3)})": r"tree\['a'\].*\n.*f32\[2\]|f32\[3\]",
     # classes
-    "pj.jit(lambda m: 1)({'a': Plain()})": r"args\[0\]\['a'\].*register_fields\(Plain\)",
     "pydag.dag_map(lambda x: 2 * x, [Plain()])": r"register_fields\(Plain\).*mapping tree\[0\]",
     "pydag.register_module(model)": r"Expected a class, got an instance of Model",
     # optimizers
-    "pj.optimizer(1e-3)": r"TypeError: .*a transformation of optax's, such as .*, got 0.001",
     "pj.optimizer(optax.adam)": r"such as optax.adam\(1e-3\), got <function adam>",
     "optimizer.init(Model)": r"init takes the model, got .*Model",
     "optimizer.update(gradient, optimizer.update(gradient, state, model), model)": (
@@ -160,15 +129,12 @@ MISTAKES = {
     "pj.save(model)": r"path of a file comes first.*Model.*\n  Write: save\(path, tree\)",
     "pj.save('model.safetensors')": r"there is nothing to save\n  Write: save\(path, tree\)",
     "pj.save('nowhere/m.safetensors', tied)": r"no folder 'nowhere' to write.*\n.*os.makedirs",
-    "pydag.files.save(tied, 'm.safetensors')": r"Swap them: save\(path, tree\)",
     "pj.save(tied, 'm.safetensors')": r"TypeError: .*comes first.*\n  Swap them: save\(path, tree",
     "pj.load(None)": r"TypeError: .*comes first, got None\n  Write: load\(path, like\)",
     "pydag.files.load(tied, 'm.safetensors')": r"TypeError: .*\n  Swap them: load\(path, like\)",
-    "pydag.files.load(None)": r"TypeError: .*comes first, got None\n  Write: load\(path, like\)",
     "pj.jit(lambda m: pj.save('m.safetensors', m))(tied)": (
         r"TypeError: .*tree\['a'\] is traced.*outside of it"
     ),
-    "pj.load(model, 'm.safetensors')": r"Swap them: load\(path, like\)",
     "pj.save('m.safetensors', [w, print])": r"at tree\[1\].*\n.*structure=False",
     "pj.save('m.safetensors', model); pj.load('m.safetensors', Model)": (
         r"got the class Model\n  Make one first, such as Model\("

@@ -177,23 +177,6 @@ def test_nothing_is_in_a_cycle(name: str) -> None:
     assert alive() is None
 
 
-@pytest.mark.usefixtures("no_garbage_collector")
-def test_of_other_structures_and_static_content() -> None:
-    """Nor do plans for several structures, static leaves, options or errors."""
-    data = Data()
-    f = pj.jit(closing_over(data), static=int)
-    f({**tied(), "name": 3})
-    f({"a": jnp.ones(2), "name": 4})
-    f(({"name": 5}, 2.0))
-    f.lower({**tied(), "name": 3}).compile()
-    f.trace({**tied(), "name": 3})
-    with pytest.raises(TypeError):
-        f({**tied(), "name": 3, "mark": bytearray()})
-    alive = weakref.ref(data)
-    del data, f
-    assert alive() is None
-
-
 named = tied_under("a", "b", lambda: jnp.ones((2, 2, 2)), name="net")
 
 

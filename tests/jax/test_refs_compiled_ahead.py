@@ -52,24 +52,6 @@ def test_what_was_compiled_takes_the_ref() -> None:
     assert model["w"][...].tolist() == [2.0, 3.0]
 
 
-def test_a_shared_description_is_a_shared_ref() -> None:
-    """One description at two places stands for one ref, which may be returned."""
-
-    def step(model: Any) -> Any:
-        tied.append(model["a"] is model["b"])
-        add_one(model["a"])
-        return model["b"]
-
-    tied: list[bool] = []
-    compiled = pj.jit(step).lower({"a": ROW, "b": ROW}).compile()
-    assert tied == [True]
-    one = ref(0.0, 1.0)
-    assert compiled({"a": one, "b": one}) is one
-    assert one[...].tolist() == [1.0, 2.0]
-    with pytest.raises(TypeError, match=r"another structure(.|\n)*one object\n.*two objects"):
-        compiled({"a": one, "b": ref(0.0, 1.0)})
-
-
 def read(m: Any) -> Any:
     return m["r"][...] + 1.0
 

@@ -46,23 +46,6 @@ def test_a_model_of_refs_trains_in_place() -> None:
     assert ref[...].tolist() == [0.125] * 3
 
 
-def test_moments_only_for_selected_refs() -> None:
-    """Without `wrt` refs have no moments; `apply_updates` leaves the very ref where None stands."""
-    optax = pytest.importorskip("optax")
-    ref, w = jax.new_ref(jnp.ones(2)), jnp.ones(3)
-    tree = {"r": ref, "w": w}
-    assert [x.shape for x in jax.tree.leaves(pj.optimizer(optax.adam(1.0)).init(tree))] == [
-        (),
-        (3,),
-        (3,),
-    ]
-    chosen = pj.optimizer(optax.adam(1.0), wrt=jax.Ref).init(tree)
-    assert [x.shape for x in jax.tree.leaves(chosen)] == [(), (2,), (2,)]
-    new = pj.apply_updates(tree, {"r": None, "w": w})
-    assert new["r"] is ref
-    assert ref[...].tolist() == [1.0, 1.0]
-
-
 def test_untie_makes_a_ref_of_its_own() -> None:
     """Its copy has a content of its own; `dag_copy` keeps the ref, being a leaf."""
     ref = jax.new_ref(jnp.zeros(2))
@@ -98,14 +81,6 @@ def test_dag_update_is_all_or_nothing() -> None:
             pydag.dag_update(target, {"n": [2.0], "r": jnp.ones(2), "s": wrong})
     assert target["n"] == [1.0]
     assert ref[...].tolist() == [0.0, 0.0]
-
-
-def test_views_count_the_content() -> None:
-    """`view` says what a ref holds; totals count it once."""
-    ref = jax.new_ref(jnp.zeros(3))
-    text = str(pydag.view({"a": ref, "b": ref}))
-    assert "Ref f32[3]" in text
-    assert "3 parameters, 12 bytes" in text
 
 
 def write(model: Any, x: Any) -> Any:

@@ -67,22 +67,6 @@ def test_a_loop_that_jax_runs_twice_writes_once(how: Any) -> None:
     assert float(ref[...]) == 8.0
 
 
-def test_a_ref_in_what_is_stacked() -> None:
-    """A ref in `y` is the very object, too; what is carried beside it is carried."""
-    ref, model = tied()
-
-    def body(carry: Any, x: Any) -> Any:
-        model, total = carry
-        grow(model)
-        return (model, total + x), {"ref": model["b"], "now": model["b"][...]}
-
-    (out, total), ys = pj.scan(body, (model, jnp.float32(0.0)), jnp.arange(3.0))
-    assert out["a"] is ref
-    assert ys["ref"] is ref
-    assert float(total) == 3.0
-    assert ys["now"].tolist() == [1.0, 2.0, 3.0]
-
-
 CARRIES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "swapped": (lambda c: (c[1], c[0], c[2]), r"carry\[0\] must be the very ref"),
     "made": (lambda c: (jax.new_ref(0.0), *c[1:]), r"carry\[0\] must be the very ref"),

@@ -2,14 +2,11 @@
 """Functions: callables that hold a model, stages, errors, and what JAX promises of `jit`."""
 
 import functools
-import gc
 import re
 import traceback
-import weakref
 from pathlib import Path
 from typing import Any
 
-import cloudpickle  # type: ignore[import-untyped]  # it has no types
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,7 +15,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import pydag
 import pydag.jaxinterop as pj
-from pydag.jaxinterop.compiled.function import CompiledFunction
 
 X = jnp.array([1.0, 2.0])
 
@@ -252,53 +248,6 @@ def test_wrapping_again_compiles_nothing_anew(options: Any) -> None:
     for _ in range(3):
         pj.jit(f, **options())({"a": X}, 2)
     assert len(traces) == 1
-
-
-def test_static_values_in_rotation_are_called_by_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the second call on no Python code runs for text, numbers, and an owner of methods."""
-    f = pj.jit(lambda owner, x, tree, n: x * n, static_argnums=(0, 3))
-    owner = type("Agent", (), {})()
-
-    def run() -> list[float]:
-        return [float(f(owner, 1.0, {"name": name}, n)) for name in ("a", "b") for n in (1, 2)]
-
-    def refuse(*args: Any) -> Any:
-        raise AssertionError("the core didn't call it")
-
-    assert run() == [1.0, 2.0, 1.0, 2.0]
-    monkeypatch.setattr(CompiledFunction, "run", refuse)
-    assert run() == [1.0, 2.0, 1.0, 2.0]
-
-
-def test_a_function_that_is_gone_takes_its_programs_along() -> None:
-    """What was compiled for it doesn't keep it alive."""
-
-    def make() -> Any:
-        def f(tree: Any) -> Any:
-            return tree["a"] + 1
-
-        pj.jit(f)({"a": X})
-        return weakref.ref(f)
-
-    gone = make()
-    gc.collect()
-    assert gone() is None
-
-
-def test_functions_travel() -> None:
-    """By cloudpickle; where they arrive they compile anew, with their options."""
-
-    def f(tree: Any, n: int) -> Any:
-        return {"new": tree["a"] * n, "again": tree["b"]}
-
-    sent = pj.jit(f, static_argnames="n")
-    sent({"a": X, "b": X}, n=2)
-    arrived = cloudpickle.loads(cloudpickle.dumps(sent))
-    out = arrived({"a": X, "b": X}, n=3)
-    assert out["new"].tolist() == [3.0, 6.0]
-    for wrap in (pj.grad, pj.vmap, pj.checkpoint):
-        arrived = cloudpickle.loads(cloudpickle.dumps(wrap(lambda t: (t["a"] ** 2).sum())))
-        arrived({"a": X[None]})
 
 
 def test_dags_pullbacks_and_derived_are_pytrees() -> None:

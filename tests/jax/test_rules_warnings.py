@@ -3,7 +3,6 @@
 
 import io
 import logging
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -331,55 +330,7 @@ def test_silent_about_ties(f: Any, tree: Any) -> None:
 # --- selections ---
 
 
-def test_wrt_selects_an_object_by_any_of_its_paths() -> None:
-    """A tied array is selected where one of its paths is."""
-    gradient = pj.grad(lambda t: (t["a"] * t["b"] * t["c"]).sum(), wrt="['a']")(
-        {"a": X, "b": X, "c": jnp.ones(2)}
-    )
-    assert gradient["a"] is gradient["b"]
-    assert gradient["a"].tolist() == [2.0, 4.0]
-    assert gradient["c"] is None
-
-
-def test_a_selection_that_reaches_a_second_whole_model() -> None:
-    """All that is selected is also at places that aren't: a warning with the cure."""
-    trees = {"policy": PAIR, "ref": PAIR}
-    loss = lambda t: (t["policy"]["w"] * t["ref"]["v"]).sum()  # noqa: E731 (it is short)
-    with pytest.warns(pj.SharedSelectionWarning, match=r"pj\.tree\.copy|dag_copy"):
-        pj.grad(loss, wrt="['policy']*")(trees)
-    pj.grad(loss, wrt="['policy']*")({"policy": PAIR, "ref": pj.tree.copy(PAIR)})
-
-
 # --- numbers ---
-
-
-def test_a_number_that_changes_at_each_call() -> None:
-    """After four values one warning, with the path and the values."""
-    model, f = Norm(), pj.jit(lambda m: m.mean.sum())
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        for model.calls in range(7):
-            f(model)
-    assert len(told) == 1
-    assert told[0].filename == __file__
-    text = str(told[0].message)
-    assert "args[0].calls" in text
-    assert "0, 1, 2, 3" in text
-    assert "an array" in text
-
-
-def test_numbers_that_come_back_are_silent() -> None:
-    """What was compiled before isn't compiled again, and no warning is given."""
-    model, f = Norm(), pj.jit(lambda m: m.mean.sum())
-    for model.calls in (0, 1, 2, 0, 1, 2, 0, 1, 2):
-        f(model)
-
-
-def test_shapes_and_numbers_of_dicts_are_silent() -> None:
-    """Numbers of dicts are traced; new shapes are JAX's affair."""
-    f = pj.jit(lambda d, x: d["lr"] * x.sum())
-    for n in range(1, 7):
-        f({"lr": 0.1 * n}, jnp.ones(n))
 
 
 def test_explain_cache_misses_shows_what_differs() -> None:
