@@ -200,7 +200,7 @@ def test_what_it_says_of_itself(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_model_against_itself(tmp_path: Path, e: Any) -> None:
-    """Each tie is told once, and equal arrays are no change."""
+    """Each tie has one line, and equal arrays are no change."""
     path = tmp_path / "model.safetensors"
     pydag.files.save(path, {"a": e, "b": e, "c": e + 1})
     assert [str(f) for f in check(path, against=path)] == ["tie: b is a, as before"]

@@ -571,7 +571,7 @@ def test_an_address_is_refused(
 
 
 def test_a_name_of_another_format(tmp_path: Path) -> None:
-    """A file that is called like torch's is safetensors nevertheless, and a warning says so."""
+    """A file that is called like torch's is one of safetensors nevertheless, with a warning."""
     with pytest.warns(UserWarning, match=r"m\.pt' gets a safetensors file"):
         pydag.files.save(tmp_path / "m.pt", {"w": np.ones(2)})
     assert pydag.files.load(tmp_path / "m.pt")["w"].tolist() == [1.0, 1.0]
