@@ -161,31 +161,6 @@ def test_arguments_that_are_not_differentiated() -> None:
         check(g)
 
 
-def test_wrong_rules() -> None:
-    """The number of cotangents is checked; so are keywords, and a rule that is missing."""
-
-    @jaxinterop.custom_vjp
-    def f(x: Any, y: Any) -> Any:
-        return x * y
-
-    with pytest.raises(AttributeError, match="No VJP defined for custom_vjp function f"):
-        f(1.0, 2.0)
-    f.defvjp(lambda x, y: (x * y, None), lambda saved, ct: ct)
-    with pytest.raises(TypeError, match="cotangent for each of 2 arguments"):
-        jaxinterop.grad(f)(1.0, 2.0)
-
-    @jaxinterop.custom_jvp
-    def g(x: Any, *, y: Any = 1.0) -> Any:
-        return x * y
-
-    g.defjvps(lambda t, out, x: t)
-    assert g(2.0) == 2.0
-    with pytest.raises(TypeError, match="given by keyword what has no derivative: y"):
-        g(1.0, y=2.0)
-    with pytest.raises(TypeError, match="without nondiff_argnums"):
-        jaxinterop.custom_jvp(lambda x, y: x, nondiff_argnums=(1,)).defjvps(None)
-
-
 unnamed = tied_under("a", "b", number)
 
 

@@ -166,20 +166,6 @@ class Finished:
 pydag.register_module(Finished)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: pj.jit(forward)(model()),
-        lambda: pj.jit(branching)(Finished()),
-        lambda: pj.jit(with_flag)({"flag": jnp.float32(1.0), "w": jnp.ones(2)}),
-        lambda: pj.jit(lambda tree: 1 if jnp.all(tree["w"]) else 2)({"w": jnp.ones(2)}),
-    ],
-)
-def test_no_advice_about_arrays(call: Callable[[], Any]) -> None:
-    """What can't have been a number or a flag of a record is JAX's subject alone."""
-    assert "register_module" not in said(call, jax.errors.TracerBoolConversionError)
-
-
 def test_a_shared_argument_is_named_by_its_first_place() -> None:
     """One array is one argument; a static leaf is none."""
     w = jnp.ones(2)

@@ -14,13 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from operations import python_calls
-from small_models import tied_under
 
 import pydag
 import pydag.jaxinterop as pj
 from pydag import jaxinterop
-
-tied = tied_under("encoder", "decoder", lambda: jnp.ones((2, 2)))
 
 
 def doubled(tree: Any) -> Any:
@@ -54,35 +51,6 @@ def test_the_name_is_seen_in_what_was_compiled() -> None:
         return x * 2
 
     assert "jit_descend" in jaxinterop.jit(descend).lower(1.0).as_text()
-
-
-def test_under_plain_transformations() -> None:
-    """A wrapped function may be compiled, mapped and differentiated by JAX."""
-
-    @jaxinterop.jit
-    def inner(tree: Any) -> Any:
-        assert tree["encoder"] is tree["decoder"]
-        return {"y": tree["encoder"] * tree["decoder"]}
-
-    def square(x: Any) -> Any:
-        return inner({"encoder": x, "decoder": x})
-
-    assert jax.jit(square)(3.0)["y"] == 9.0
-    assert jax.vmap(square)(jnp.arange(3.0))["y"].tolist() == [0.0, 1.0, 4.0]
-    assert jax.grad(lambda x: square(x)["y"])(3.0) == 6.0
-    out, tangent = jax.jvp(square, (3.0,), (1.0,))
-    assert (out["y"], tangent["y"]) == (9.0, 6.0)
-
-
-def test_arrays_are_freed() -> None:
-    """Nothing keeps the arrays of a call, in or out, once the caller has let them go."""
-    f = jaxinterop.jit(doubled)
-    given, out = tied(), f(tied())
-    out = f(given)
-    alive = [weakref.ref(given["encoder"]), weakref.ref(out["encoder"])]
-    del given, out
-    gc.collect()
-    assert [ref() for ref in alive] == [None, None]
 
 
 def model() -> dict[str, Any]:

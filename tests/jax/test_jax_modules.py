@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from wrappers import WRAPPERS
 
@@ -79,23 +78,6 @@ def test_the_nearest_registered_owner_counts(holder: str, number: Any) -> None:
     for tree in (Holder(number), Holder(Record(number)), Record(Holder(number)), [Holder(number)]):
         jaxinterop.jit(kinds)(tree)
     assert seen == [{False}, {True}, {False}, {False}]
-
-
-def test_arrays_in_the_place_of_numbers_are_traced() -> None:
-    """Whether a leaf is configuration is asked at each call: leaves may be of other types."""
-    seen: list[bool] = []
-
-    @jaxinterop.jit
-    def f(norm: Norm) -> Any:
-        seen.append(isinstance(norm.eps, jax.core.Tracer))
-        return norm.eps * 2
-
-    array = np.array(0.5, "float32")
-    values: list[Any] = [jnp.float32(0.5), 0.5, array, 0.5, np.float64(0.5), True]
-    for _ in range(2):
-        assert [float(f(Norm(value))) for value in values] == [1.0, 1.0, 1.0, 1.0, 1.0, 2.0]
-    assert seen[:2] == [True, False]
-    assert seen.count(False) == 3  # 0.5, NumPy's 0.5 and True
 
 
 @pytest.mark.parametrize("name", [n for n in WRAPPERS if n != "keep_sharing"])

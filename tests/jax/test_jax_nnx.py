@@ -274,34 +274,6 @@ def test_a_class_with_functions_of_its_own() -> None:
     assert vars(pydag.dag_map(lambda x: x, odd)).keys() == {"a", "b"}
 
 
-# --- another flax ---
-
-
-def forget_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if no class had been met."""
-    monkeypatch.setattr(jax_registry, "_registrations", type(jax_registry._registrations)())
-    _core.clear_caches()
-
-
-@pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    forget_all(monkeypatch)
-    yield monkeypatch
-    monkeypatch.undo()
-    _core.clear_caches()
-
-
-@pytest.mark.parametrize("missing", ["_variable_flatten", "_variable_unflatten"])
-def test_a_flax_without_its_private_functions(fresh: pytest.MonkeyPatch, missing: str) -> None:
-    """Where flax has other functions, its functions are called, and all is as before."""
-    expected = jax.tree.leaves(made := nnx.Linear(2, 3, rngs=nnx.Rngs(0)))
-    fresh.delattr(f"flax.nnx.variablelib.{missing}")
-    for _ in range(3):
-        assert list(map(id, pydag.dag_leaves(made))) == list(map(id, expected))
-    assert not is_opened_by_core(made.kernel)
-    assert is_opened_by_core(made)
-
-
 # --- written into ---
 
 

@@ -193,14 +193,11 @@ def test_copies_and_files_keep_the_structure(name: str, tmp_path: Path) -> None:
 
 
 OPTIMIZERS: dict[str, Any] = {
-    "sgd": optax.sgd(0.01, momentum=0.9),
     "adam": optax.adam(0.1),
     "decay": optax.adamw(0.1, weight_decay=0.3),
-    "clipped": optax.chain(optax.clip_by_global_norm(0.5), optax.sgd(0.1)),
     "factored": optax.adafactor(0.1),
     "trust ratio": optax.lamb(0.1),
     "steps": optax.MultiSteps(optax.adam(0.1), every_k_schedule=2),
-    "averaged": optax.chain(optax.adam(0.1), optax.ema(0.9)),
 }
 
 

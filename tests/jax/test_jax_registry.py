@@ -16,7 +16,6 @@ from jax import tree_util
 
 import pydag
 from pydag import jaxinterop
-from pydag.jaxinterop.foreign import jax_private
 from pydag.registry.class_table import ClassTable
 
 
@@ -247,14 +246,6 @@ def new_class() -> Any:
     return jax.tree_util.register_static(Mode)
 
 
-@pytest.fixture(params=["the core", "JAX's functions"])
-def mode(request: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A class of two: one that the core opens, and one of a JAX that does it otherwise."""
-    if request.param != "the core":
-        monkeypatch.setattr(jax_private, "_AS_WHOLE", [None, None])
-    return new_class()
-
-
 def python_calls(function: Callable[..., Any], *args: Any) -> int:
     """How many functions of Python run."""
     found = []
@@ -277,8 +268,9 @@ def test_no_python_call_for_an_instance() -> None:
         assert python_calls(pydag.dag_flatten, tree) == python_calls(spec.unflatten, leaves) == 0
 
 
-def test_as_jax_has_it(mode: Any) -> None:
+def test_as_jax_has_it() -> None:
     """The leaves, the structure, and what is built again: the very instances."""
+    mode = new_class()
     one, other = mode("a"), mode("b")
     tree = {"m": one, "x": 1.0, "again": [one, other]}
     for _ in range(4):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a traceback is pydag's; leaves are named however many there are."""
+"""How much of a traceback is pydag's; how leaves are named; what wide trees cost."""
 
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 import pydag
 import pydag.jaxinterop as pj
+from pydag import jaxinterop
 
 PYDAG = str(Path(pydag.__file__).parent) + os.sep
 OPTIMIZER = pj.optimizer(optax.add_decayed_weights(0.1))
@@ -135,3 +137,59 @@ def test_a_call_gives_each_leaf_its_own_place_however_many_there_are(count: int)
         assert [float(same[i]) for i in range(count)] == [float(i) for i in range(count)]
         assert same["again"] is same[0]
         assert bool(is_shared)
+
+
+struct: Any = jax.ShapeDtypeStruct
+HERE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called meanwhile, of Python's and of C's."""
+    count = 0
+
+    def note(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def first(tree: Any) -> Any:
+    return tree["0.weight"]
+
+
+def work_on(width: int, how: str) -> int:
+    """The calls that the first trace for a dict with so many arrays takes."""
+    names = [f"{i}.weight" for i in range(width)]
+    tree = {name: struct((2,), "float32") for name in names}
+    treatments: Any = dict.fromkeys(names, 0 if how == "axes" else HERE)
+    if how == "axes":
+        mapped = jaxinterop.vmap(first, in_axes=(treatments,))
+        return calls_of(lambda: jaxinterop.eval_shape(mapped, tree))
+    jitted: Any = {
+        "in": lambda: jaxinterop.jit(first, in_shardings=(treatments,)),
+        "out": lambda: jaxinterop.jit(lambda tree: tree, out_shardings=treatments),
+    }[how]()
+    return calls_of(lambda: jitted.trace(tree))
+
+
+@pytest.mark.parametrize("how", ["axes", "in", "out"])
+def test_trees_of_shardings_and_axes(how: str) -> None:
+    """A sharding or an axis for each of four times as many names: about four times the work."""
+    work_on(50, how)
+    assert work_on(800, how) < 6 * work_on(200, how)
+
+
+class Layer:
+    """A module with an array and a number, which is configuration."""
+
+    def __init__(self, weight: Any) -> None:
+        self.weight, self.eps = weight, 1e-6
+
+
+pydag.register_module(Layer)

@@ -65,8 +65,6 @@ def test_axis_names_and_sizes() -> None:
 def test_what_jax_refuses() -> None:
     """Axes that don't fit are errors that say where, and for sizes too, with paths."""
     w = jnp.ones((2, 3))
-    with pytest.raises(ValueError, match=r"map args\[0\] over axis 2, and its shape is \(2, 3\)"):
-        jaxinterop.vmap(lambda x: x, in_axes=2)(w)
     with pytest.raises(
         ValueError, match=r"vmap in_axes must .* \['b'\], got key\(s\): \['a'\][\s\S]* at args\[0\]"
     ):
@@ -77,16 +75,6 @@ def test_what_jax_refuses() -> None:
         jaxinterop.vmap(lambda p: p, out_axes=[0, 0])([w])
     with pytest.raises(ValueError, match=r"inconsistent sizes[\s\S]*args\[0\]\['v'\]"):
         jaxinterop.vmap(lambda p: p)({"v": jnp.ones(3), "w": jnp.ones(2)})
-    with pytest.raises(
-        TypeError, match=r"vmap in_axes must be an int, None, or a tuple .* got '0'"
-    ):
-        jaxinterop.vmap(lambda p: p, in_axes="0")
-    with pytest.raises(TypeError, match="vmap in_axes must be an int"):
-        jaxinterop.vmap(lambda p: p, in_axes=({"a": "0"},))({"a": w})
-    with pytest.raises(TypeError, match="vmap out_axes has '0' for an array"):
-        jaxinterop.vmap(lambda p: p, out_axes={"a": "0"})({"a": w})
-    with pytest.raises(ValueError, match="at least one"):
-        jaxinterop.vmap(lambda p: p)({})
 
 
 def test_sixty_levels_of_sharing() -> None:

@@ -158,9 +158,6 @@ def test_allow_int() -> None:
     assert (gradient["flag"], gradient["body"].weight) == (None, None)
 
 
-structure: Any = jax.tree.structure
-
-
 @pj.register
 @pydag.register_module
 class Net:
@@ -181,21 +178,6 @@ def net_loss(net: Any) -> Any:
 
 def others(tree: Any) -> list[Any]:
     return [getattr(tree, name) for name in OTHERS]
-
-
-def test_to_jax_a_gradient_has_the_structure_of_the_model() -> None:
-    """So `jax.tree.map` takes model and gradient, and plain optax makes a step."""
-    net = Net()
-    gradient = pj.grad(net_loss)(net)
-    assert structure(gradient) == structure(net)
-    new = jax.tree.map(lambda p, g: p - 0.125 * g, net, gradient)
-    assert (new.w.tolist(), others(new)) == ([0.0, 0.0], others(net))
-    tx = optax.sgd(0.125)
-    updates, _ = tx.update(gradient, tx.init(net), net)
-    assert optax.apply_updates(net, updates).w.tolist() == [0.0, 0.0]
-    inside = {"nets": [net]}
-    gradient = pj.grad(lambda t: net_loss(t["nets"][0]))(inside)
-    assert jax.tree.map(lambda p, g: p - g, inside, gradient)["nets"][0].w.tolist() == [-7.0, -7.0]
 
 
 @pytest.mark.parametrize("make", [optax.sgd, optax.adam, optax.adamw])

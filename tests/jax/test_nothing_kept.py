@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import equinox
 import jax
 import jax.numpy as jnp
 import optax
 import pytest
-from flax import nnx
 from small_models import tied_under
 from wrappers import APART, WRAPPERS
 
@@ -253,25 +251,9 @@ class Fields:
 pydag.register_fields(Fields, ["w", "b"])
 
 
-class Eqx(equinox.Module):
-    """The same as a module of equinox's."""
-
-    w: Any
-    b: Any
-
-
-class Nnx(nnx.Module):
-    """The same as a module of NNX's."""
-
-    def __init__(self) -> None:
-        self.w, self.b = nnx.Param(jnp.ones(2)), nnx.Param(jnp.ones(2))
-
-
 MODELS: dict[str, Callable[[], Any]] = {
     "dict": lambda: {"w": jnp.ones(2), "b": jnp.ones(2)},
     "register_fields": Fields,
-    "equinox": lambda: Eqx(jnp.ones(2), jnp.ones(2)),
-    "nnx": Nnx,
 }
 
 

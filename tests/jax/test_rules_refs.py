@@ -141,18 +141,6 @@ def test_jit_writes_nothing_if_the_function_raises() -> None:
     assert int(tree["count"][...]) == 0
 
 
-def test_vmap_maps_a_ref_that_has_an_axis() -> None:
-    """As JAX does."""
-    ref = jax.new_ref(X)
-
-    def double(t: Any) -> Any:
-        t["r"][...] = t["r"][...] * 2
-        return t["r"][...]
-
-    assert pj.vmap(double)({"r": ref}).tolist() == [2.0, 4.0, 6.0]
-    assert ref[...].tolist() == [2.0, 4.0, 6.0]
-
-
 def stash(library: Any) -> Function:
     """A rule that writes its cotangent into a ref: JAX's own example."""
     fun: Any = library.custom_vjp(lambda ref, x: x)

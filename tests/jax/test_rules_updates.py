@@ -258,18 +258,6 @@ def test_an_updated_module_that_is_returned_is_the_callers() -> None:
 # --- refs ---
 
 
-def test_derivatives_by_refs() -> None:
-    """None stands for a ref unless wrt= selects it; then it is by its content."""
-    tree = {"r": jax.new_ref(X), "x": X}
-    f = lambda t: (t["r"][...] ** 2 + t["x"]).sum()  # noqa: E731 (a name for what several wrappers are given)
-    by_default, selected = pj.grad(f)(tree), pj.grad(f, wrt="['r']")(tree)
-    assert by_default["r"] is None
-    assert by_default["x"].tolist() == [1.0, 1.0]
-    assert selected["x"] is None
-    assert selected["r"].tolist() == [2.0, 4.0]
-    assert isinstance(selected["r"], jax.Array)
-
-
 @pytest.mark.parametrize(
     "run",
     [
