@@ -112,7 +112,7 @@ def load(
         wanted = given.leaves, given.spec
     loaded = read(path, wanted, only, strict, namespace, classes, functions)
     if loaded.differences:
-        warnings.warn(loaded.differences_text(), stacklevel=2)
+        warnings.warn(loaded.differences_text(), stacklevel=3)  # past what shortens tracebacks
     return loaded.tree()
 
 

@@ -26,7 +26,7 @@ def check_path(path: object, tree: object, call: str) -> None:
             warnings.warn(
                 f"{os.fsdecode(path)!r} gets a safetensors file, whatever its name says\n  Call it "
                 "*.safetensors: readers of the other format will refuse it.",
-                stacklevel=3,
+                stacklevel=4,  # of who calls, past the function that shortens tracebacks
             )
         if isinstance(tree, type):
             name = tree.__name__

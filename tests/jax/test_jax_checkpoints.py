@@ -171,7 +171,7 @@ def told(run: Any) -> tuple[Any, list[str]]:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         result = run()
-    assert all(w.filename == __file__ for w in found)
+    assert {w.filename for w in found} == {__file__}
     return result, [str(w.message) for w in found]
 
 
