@@ -96,13 +96,6 @@ def test_states_and_pure_dicts_of_nnx(kind: str) -> None:
     assert again.embed.embedding[...] is array
 
 
-def test_a_misfit_says_what_to_do() -> None:
-    """Without options that `from_checkpoint` doesn't have."""
-    with pytest.raises(ValueError, match="saved, or cast and reshape what was restored") as caught:
-        pj.from_checkpoint({"a": jnp.ones(1)}, {"a": jnp.ones(3)})
-    assert "only=" not in str(caught.value)
-
-
 ocp = pytest.importorskip("orbax.checkpoint")
 
 

@@ -186,23 +186,6 @@ def test_the_law_holds_until_the_tree_is_asked_for() -> None:
     assert structure(dag) == treedef
 
 
-def test_a_view_keeps_its_options() -> None:
-    """A Dag that JAX rebuilt flattens as the one that it was made from, also when it is changed."""
-    z = jnp.zeros(2)
-    dag = jax.tree.map(lambda x: x, Dag({"a": z, "b": z}, identity="nodes"))
-    dag.tree["c"] = dag.tree["a"]
-    assert len(jax.tree.leaves(dag)) == 3
-
-    class Local:
-        def __init__(self, w: Any) -> None:
-            self.w = w
-
-    pydag.register_fields(Local, namespace="of its own")
-    dag = jax.tree.map(lambda x: x + 1, Dag([z], namespace="of its own"))
-    dag.tree.append(Local(z))
-    assert len(jax.tree.leaves(dag)) == 2
-
-
 def test_a_change_that_is_refused() -> None:
     """A cycle, or an object that hides an array, is an error at the next flatten."""
     tree: Any = [jnp.ones(2)]

@@ -30,15 +30,8 @@ def scaled(x: Any, by: float = 2.0) -> Any:
 class Maker:
     """Has functions."""
 
-    def method(self) -> Any:
-        return self
-
     @staticmethod
     def static(x: Any) -> Any:
-        return x
-
-    @classmethod
-    def of_class(cls, x: Any) -> Any:
         return x
 
 

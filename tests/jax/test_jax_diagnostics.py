@@ -36,10 +36,6 @@ def total(tree: Any) -> Any:
     return jnp.sum(tree["enc"]["w"])
 
 
-def double(tree: Any) -> Any:
-    return {"out": 2 * tree["enc"]["w"]}
-
-
 def place(fun: Any) -> str:
     """Where a function stands, as JAX writes it."""
     return f"{fun.__name__} at {__file__}:{inspect.unwrap(fun).__code__.co_firstlineno}"
@@ -166,13 +162,6 @@ class Finished:
 pydag.register_module(Finished)
 
 
-def test_a_shared_argument_is_named_by_its_first_place() -> None:
-    """One array is one argument; a static leaf is none."""
-    w = jnp.ones(2)
-    tree = {"a": "text", "b": w, "enc": {"w": w}, "z": jnp.ones(3)}
-    assert "the argument args[0]['b']." in said(lambda: pj.jit(forward)(tree))
-
-
 def leaking(leak: list[Any]) -> Callable[[Any], Any]:
     """A function that keeps a tracer."""
 
@@ -210,22 +199,6 @@ def test_arguments_of_a_compiled_function() -> None:
     assert "'args[0]['enc']['w']' compiled with float32[2] and called with float32[3,2]" in text
     text = said(lambda: compiled({"enc": {"v": jnp.ones(2)}}), TypeError)
     assert "args[0]['enc']\n" in text
-
-
-def ints() -> dict[str, Any]:
-    return {"enc": {"w": jnp.arange(2)}}
-
-
-def test_tangents_of_other_types() -> None:
-    """A tangent or cotangent that doesn't fit is named, with what it is for."""
-    text = said(lambda: pj.jvp(double, (model(),), (ints(),)), TypeError)
-    assert "The tangent of args[0]['enc']['w'] is i32[2], and must be float32[2]." in text
-    pullback = pj.vjp(double, model())[1]
-    text = said(lambda: pullback({"out": jnp.ones(3)}), ValueError)
-    assert "The cotangent of result['out'] is f32[3], and must be float32[2]." in text
-    pushforward = pj.linearize(double, model())[1]
-    text = said(lambda: pushforward({"enc": {"w": jnp.ones(3)}}), ValueError)
-    assert "The tangent of args[0]['enc']['w'] is f32[3], and must be float32[2]." in text
 
 
 def test_sizes_that_scan_refuses() -> None:

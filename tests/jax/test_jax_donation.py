@@ -73,20 +73,6 @@ def test_what_is_not_traced_may_be_in_both() -> None:
     assert not state[3].is_deleted()
 
 
-def test_donation_beside_static_arguments() -> None:
-    """Numbers mean the arguments as they are written, static ones included."""
-
-    def f(name: str, params: Any, n: int, x: Any) -> Any:
-        return pydag.dag_map(lambda p: p * n + x, params)
-
-    params, x = tied(), jnp.float32(1)
-    out = jaxinterop.jit(f, static_argnums=(0, 2), donate_argnums=1)("net", params, 3, x)
-    assert params["a"].is_deleted()
-    assert not x.is_deleted()
-    assert out["a"] is out["b"]
-    assert float(out["a"][0, 0]) == 4.0
-
-
 class Net(pj.Module):
     def __init__(self, table: Any) -> None:
         self.table, self.w, self.count = table, jnp.ones(3), jnp.int32(0)

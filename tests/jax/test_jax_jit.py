@@ -71,45 +71,6 @@ def test_one_python_call() -> None:
     assert len(names) == (1 if sys.version_info >= (3, 12) else 2), names
 
 
-class Asked:
-    """A node that its own functions open."""
-
-    def __init__(self, x: Any, note: Any) -> None:
-        self.x, self.note = x, note
-
-
-def test_a_call_follows_a_structure_whose_nodes_are_asked() -> None:
-    """Each is asked once in a call; a function is traced anew where one gives another answer."""
-    asked: list[Any] = []
-    traced: list[Any] = []
-
-    def flatten(node: Asked) -> tuple[Any, Any]:
-        asked.append(node)
-        return (node.x,), tuple(node.note)
-
-    pydag.register_pydag_node(
-        Asked, flatten, lambda note, children: Asked(children[0], list(note)), namespace="asked"
-    )
-
-    @pj.jit(namespace="asked")
-    def double(node: Asked) -> Any:
-        traced.append(node.note)
-        return 2 * node.x
-
-    def check(note: list[Any], times_traced: int) -> None:
-        assert double(Asked(jnp.ones(2), note)).tolist() == [2.0, 2.0]
-        assert len(traced) == times_traced
-
-    check([1, "a"], 1)
-    check([1, "a"], 1)
-    check([True, "a"], 2)  # equal, and of another type
-    check([2, "a"], 3)
-    for note in ([1, "a"], [True, "a"], [2, "a"], [2, "a"], [1, "a"]):
-        asked.clear()
-        check(note, 3)
-        assert len(asked) == 1
-
-
 straight = pytest.mark.skipif(sys.version_info < (3, 12), reason="calls run the function's code")
 
 
@@ -133,23 +94,6 @@ def test_it_is_a_function() -> None:
     del function
     gc.collect()
     assert ref() is None
-
-
-@straight
-def test_a_closure_that_was_changed() -> None:
-    """Another object in the closure is an error, at each call; the function's own works again."""
-    function = compiled()
-    [cell] = function.__closure__
-    caller = cell.cell_contents
-    for wrong in (5, None, cell):
-        cell.cell_contents = wrong
-        with pytest.raises(TypeError, match="closure of a function made by jit was changed"):
-            function(jnp.ones(2))
-    del cell.cell_contents
-    with pytest.raises(TypeError, match="closure"):
-        function(jnp.ones(2))
-    cell.cell_contents = caller
-    assert function(jnp.ones(2)).tolist() == [2, 2]
 
 
 def test_bare_arguments_between_others() -> None:

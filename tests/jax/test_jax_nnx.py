@@ -124,7 +124,6 @@ def trees() -> dict[str, Any]:
             loss=nnx.metrics.Average("loss"), accuracy=nnx.metrics.Accuracy()
         ),
         "attention": nnx.MultiHeadAttention(2, 4, decode=False, rngs=nnx.Rngs(0)),
-        "sequential": nnx.Sequential(nnx.Linear(2, 2, rngs=nnx.Rngs(0)), jnp.tanh),
     }
 
 

@@ -168,14 +168,6 @@ def test_a_transformation(name: str) -> None:
     assert_doubled(jaxinterop.keep_sharing(transformation)(double)(tied()))
 
 
-def test_options() -> None:
-    """They are handed on; where they speak of arguments, they mean all of them at once."""
-    vmap = jaxinterop.keep_sharing(jax.vmap)
-    w = jnp.ones((2, 3))
-    out = vmap(lambda x, *, y: x + y[0], in_axes=1, out_axes=1)(w, y=[w])
-    assert out.shape == (2, 3)
-
-
 def test_a_function_of_a_function_and_trees() -> None:
     """One that isn't a transformation is made one by `functools.partial`."""
     mapped = jaxinterop.keep_sharing(lambda f: functools.partial(jax.lax.map, f))

@@ -53,15 +53,6 @@ def test_axes_made_by_a_map() -> None:
         jaxinterop.vmap(lambda m: m, in_axes=(both,))(model)
 
 
-def test_axis_names_and_sizes() -> None:
-    """`axis_name`, `axis_size` and `spmd_axis_name` reach JAX."""
-    lax: Any = jax.lax
-    mapped = jaxinterop.vmap(lambda p: p["a"] / lax.psum(p["b"], "i"), axis_name="i")
-    assert mapped({"a": jnp.ones(4), "b": jnp.ones(4)}).tolist() == [0.25] * 4
-    assert jaxinterop.vmap(lambda: jnp.ones(2), axis_size=3)().shape == (3, 2)
-    assert jaxinterop.vmap(lambda x: x, spmd_axis_name="i")(jnp.ones(2)).shape == (2,)
-
-
 def test_what_jax_refuses() -> None:
     """Axes that don't fit are errors that say where, and for sizes too, with paths."""
     w = jnp.ones((2, 3))

@@ -138,16 +138,6 @@ def test_nothing_to_differentiate() -> None:
         pj.grad(loss, wrt=1.5)(model())
 
 
-def test_a_pattern_that_no_path_matches() -> None:
-    """Also as one of several; the nearest paths are named."""
-    for wrt in ("['boddy'].weight", ["*.bias", "['boddy'].weight"]):
-        with pytest.raises(ValueError, match="no path matches") as caught:
-            pj.grad(loss, wrt=wrt)(model())
-        assert "nearest that exist: ['body'].weight" in str(caught.value)
-    with pytest.raises(ValueError, match="nearest that exist: bias"):
-        pj.grad(lambda one, other: 0.0, (0, 1), wrt="bais")(Layer(1.0, 2.0), {})  # codespell:ignore
-
-
 def test_allow_int() -> None:
     """With `allow_int=True` integers count, and keys don't."""
     gradient = pj.grad(loss, allow_int=True)(model())

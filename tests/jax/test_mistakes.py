@@ -69,7 +69,6 @@ MISTAKES = {
     "pj.grad(loss, argnums=5)(model, x)": r"argument 5.*called with 2 positional arguments",
     "pj.grad(lambda n: 2.0 * n)(3)": r"args\[0\] is int.*Use allow_int=True",
     "pj.grad(lambda m: (m['a'].sum(), 1))(tied)": r"pair of its value.*has_aux=True",
-    "pj.scan(lambda c, _: c, tied, length=3)": r"the body of scan must return a pair \(carry, y\)",
     "pj.scan(lambda c, _: ({'a': c['a']}, 1), tied, length=3)": r"carry.*missing key.*at carry",
     "pj.vmap(abs, in_axes=2)(w)": r"map args\[0\] over axis 2, and its shape is \(2,\)",
     "pj.vmap(lambda m: 1, in_axes=({'a': 0, 'b': None, 'c': None},))(tied)": (
@@ -88,7 +87,6 @@ MISTAKES = {
     "pj.grad(loss, wrt=model.embed)(model, x)": r"got f32\[4,2\]\n  Select a leaf by its path",
     "pj.grad(loss, wrt=('embed', 'bias'))(model, x)": r"got 'embed'\n  Several patterns are a list",
     "pj.grad(loss, wrt={'embed': True})(model, x)": r"prefix of booleans doesn't fit.*at tree",
-    "pj.grad(loss, wrt=Plain)(model, x)": r"wrt= selects no.*are args\[0\].bias: f32\[4\]",
     "pydag.dag_mask(tied, 'embed')": r"no path matches the pattern 'embed'\n.*exist: \['a'\]",
     "pydag.dag_mask('*', tied)": r"The tree comes first, then the selection: dag_mask\(tree, where",
     "pydag.dag_partition(tied, 'a')": r"The selection comes first.*dag_partition\(where, tree\)",
@@ -97,18 +95,12 @@ MISTAKES = {
     # trees
     "pydag.dag_map(tied, jnp.sin)": r"Swap them: dag_map\(f, tree\)",
     "pj.tree.map(tied, abs)": r"TypeError: .*takes the function first and then the tree.*\n  Swap",
-    "pj.tree.reduce(tied, abs)": r"TypeError: .*takes the function first and then the tree",
-    "pydag.dag_map(jnp.add, tied, {'a': w})": r"missing key\(s\): \['b', 'c'\].*at tree",
     "pydag.dag_map(jnp.add, tied, {**tied, 'b': w + 1})": r"tree\['a'\] and tree\['b'\].*retie",
     "pydag.dag_unflatten(optree.tree_structure(tied), [1, 2])": r"PyTreeSpec.*\n.*dag_structure\(",
-    "pydag.explain(tied, tied)": r"Expected a PyDagSpec.*\n.*dag_structure\(tree\) gives",
-    "pydag.dag_fold(tied, {dict: len})": r"keys of f.*got 'a'.*\n.*comes before the tree",
-    "l = []; l.append(l); pydag.dag_leaves(l)": r"tree\[0\] is the list at tree\n.*Break it",
     "pydag.tie(tied, 'a', 'b')": r"got 'a'\n  Write \('a',\) for one entry",
     "pydag.tie(tied, ('a',), ('z',))": r"nothing at the path \('z',\)\n.*children 'a', 'b', 'c'",
     "pydag.tie(tied, ('a',), ('c',))": r"one shape\n.*tree\['a'\]: f32\[2\].*\n.*dag_replace",
     "pydag.dag_replace(tied, w + 0, w)": r"doesn't hold the object.*\n.*the very object, such as",
-    "pydag.dag_replace(tied, ('a',), w)": r"\('a',\) is a value.*\n  Pass the object.*not its path",
     "pydag.dag_update({'a': w}, {'a': jnp.ones(3)})": r"tree\['a'\].*\n.*f32\[2\]|f32\[3\]",
     # classes
     "pydag.dag_map(lambda x: 2 * x, [Plain()])": r"register_fields\(Plain\).*mapping tree\[0\]",
@@ -126,11 +118,9 @@ MISTAKES = {
         r"tree\['a'\] and tree\['b'\] are one object.*Take pydag.jaxinterop's grad"
     ),
     # files
-    "pj.save(model)": r"path of a file comes first.*Model.*\n  Write: save\(path, tree\)",
     "pj.save('model.safetensors')": r"there is nothing to save\n  Write: save\(path, tree\)",
     "pj.save('nowhere/m.safetensors', tied)": r"no folder 'nowhere' to write.*\n.*os.makedirs",
     "pj.save(tied, 'm.safetensors')": r"TypeError: .*comes first.*\n  Swap them: save\(path, tree",
-    "pj.load(None)": r"TypeError: .*comes first, got None\n  Write: load\(path, like\)",
     "pydag.files.load(tied, 'm.safetensors')": r"TypeError: .*\n  Swap them: load\(path, like\)",
     "pj.jit(lambda m: pj.save('m.safetensors', m))(tied)": (
         r"TypeError: .*tree\['a'\] is traced.*outside of it"

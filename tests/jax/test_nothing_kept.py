@@ -291,15 +291,3 @@ def test_steps_set_off_no_collection(name: str) -> None:
         for _ in range(STEPS):
             model = step(model)
     assert found == []
-
-
-def test_calls_with_static_values_set_off_no_collection() -> None:
-    """The same of calls with keyword arguments and static values that are made anew each time."""
-    step: Any = jaxinterop.jit(lambda x, size, scale: x, static_argnums=1)
-    x, digits = jnp.ones(2), ["1", "2"]
-    for _ in range(2):
-        step(x, ("".join(digits), 3), scale=x)
-    with collections() as found:
-        for _ in range(STEPS):
-            step(x, ("".join(digits), 3), scale=x)
-    assert found == []

@@ -179,17 +179,6 @@ def test_a_model_of_refs_trains_in_place() -> None:
     assert ref[...].tolist() == [0.125] * 3
 
 
-def test_untie_makes_a_ref_of_its_own() -> None:
-    """Its copy has a content of its own; `dag_copy` keeps the ref, being a leaf."""
-    ref = jax.new_ref(jnp.zeros(2))
-    tree = {"a": ref, "b": ref}
-    copy = pydag.untie(tree, ("a",))
-    copy["a"][...] = jnp.ones(2)
-    assert copy["b"] is ref
-    assert ref[...].tolist() == [0.0, 0.0]
-    assert pydag.dag_copy(tree)["a"] is ref
-
-
 def test_dag_update_writes_contents() -> None:
     """Where the target holds a ref it stays, and the content is written: of a ref, of an array."""
     ref, other = jax.new_ref(jnp.zeros(2)), jax.new_ref(jnp.ones(2))
