@@ -143,6 +143,7 @@ class Plain:
         (functools.partial(jnp.add, X), "jax.tree_util.Partial"),
         (iter([1]), "list"),
         ({"a": 1}.values(), "list"),
+        (memoryview(b"ab"), "list"),
         (np.array([X, None], object), "list or a tuple"),
         (Partial(functools.partial(jnp.add, X)), "jax.tree_util.Partial"),
         (pydag.functools.partial(functools.partial(jnp.add, X)), "jax.tree_util.Partial"),
@@ -158,8 +159,9 @@ class Plain:
         lambda t: pj.checkpoint(lambda t: t["x"])(t),
         lambda t: pj.scan(lambda c, _: (c, None), t, None, length=1),
         lambda t: pj.cond(True, lambda t: t["x"], lambda t: t["x"], t),
+        lambda t: pj.eval_shape(lambda t: t["x"], t),
     ],
-    ids=["jit", "grad", "vmap", "checkpoint", "scan", "cond"],
+    ids=["jit", "grad", "vmap", "checkpoint", "scan", "cond", "eval_shape"],
 )
 def test_what_might_hide_an_array_is_an_error(wrapped: Any, leaf: Any, cure: str) -> None:
     """A `TypeError` with the path and the cure, in every wrapper."""
@@ -261,7 +263,7 @@ class Registered:
         self.w = X
 
 
-@pytest.mark.parametrize("model", [Model(1), Registered(), Record(X)])
+@pytest.mark.parametrize("model", [Model(1), Registered(), Record(X), {"w": X}, [np.ones(2)]])
 def test_a_model_is_no_static_argument(model: Any) -> None:
     """It would be a constant: a `ValueError` that says to pass it as an ordinary argument."""
     with pytest.raises(ValueError, match=r"args\[0\](.|\n)*as an ordinary argument"):

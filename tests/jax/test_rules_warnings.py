@@ -309,6 +309,7 @@ BOTH = {"w": X, "again": X, "v": X + 1}
         (lambda d: jax.tree.map(lambda x: x * 2, pydag.untie(d, ("b",))), {"a": X, "b": X}),
         (lambda m: {"a": m.embed.sum(), "b": m.unembed.sum()}, Tied()),
         (lambda m: pj.tree.map(lambda x: x * 2, m), Tied()),
+        (lambda trees: trees[1], [SAME, {"w": X, "again": X + 1}]),
     ],
     ids=[
         "tuple",
@@ -320,6 +321,7 @@ BOTH = {"w": X, "again": X, "v": X + 1}
         "untied",
         "other",
         "kept",
+        "another",
     ],
 )
 def test_silent_about_ties(f: Any, tree: Any) -> None:

@@ -5,12 +5,10 @@ import copyreg
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import jax
-
 import pydag._core as _core
 from pydag.jaxinterop.calls.run import StaticArgument
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.leaves import is_number
+from pydag.jaxinterop.content.leaves import is_array, is_number
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
@@ -260,6 +258,13 @@ def _check_static(value: Any, spot: int | str, options: Options) -> None:
         ValueError: It can't be hashed, or it is a tree that holds an array.
     """
     where = f"args[{spot}]" if isinstance(spot, int) else f"kwargs[{spot!r}]"
+    is_leaf = _core.is_leaf(value, namespace=options.namespace)
+    if not is_leaf and any(map(is_array, _core.leaves(value, namespace=options.namespace))):
+        raise ValueError(
+            f"{where} is a static argument and holds an array: it would be a constant, and stale "
+            "when it changes\n  Pass it as an ordinary argument: a module's numbers are static as "
+            "they are."
+        )
     try:
         hash(value)
     except TypeError as error:
@@ -268,14 +273,3 @@ def _check_static(value: Any, spot: int | str, options: Options) -> None:
             "part of the key of the compiled function. Pass a hashable value, such as a tuple for "
             "a list."
         ) from None
-    if _core.is_leaf(value, namespace=options.namespace):
-        return
-    for leaf in _core.leaves(value, namespace=options.namespace):
-        if isinstance(leaf, jax.Array | jax.core.Tracer) or hasattr(
-            type(leaf), "__array_interface__"
-        ):
-            raise ValueError(
-                f"{where} is a static argument and holds an array: it would be a constant, and "
-                "stale when it changes\n  Pass it as an ordinary argument: a module's numbers are "
-                "static as they are."
-            )

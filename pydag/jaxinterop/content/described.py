@@ -4,6 +4,7 @@
 from typing import Any
 
 import jax
+import numpy as np
 
 import pydag._core as _core
 from pydag.typing import Dag
@@ -23,7 +24,7 @@ def described(tree: Dag, options: Options, roots: Roots) -> Dag:
 
 
 def _description(leaf: Any) -> Any:
-    if isinstance(leaf, type):
+    if isinstance(leaf, type | np.ndarray):  # an array of a dtype that JAX hasn't
         return leaf
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or dtype is None:

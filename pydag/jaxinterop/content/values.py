@@ -31,7 +31,7 @@ _VALUES = (
 # These hold arrays, or show what something else holds.
 _NO_VALUES = (
     types.MethodType, types.MethodWrapperType, types.MappingProxyType, np.ndarray, jax.Array,
-    jax.core.Tracer, weakref.ref, *weakref.ProxyTypes,
+    jax.core.Tracer, memoryview, weakref.ref, *weakref.ProxyTypes,
 )  # fmt: skip
 
 

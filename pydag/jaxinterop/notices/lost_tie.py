@@ -82,6 +82,9 @@ def _lost_tie(spec: PyDagSpec, given: Given, position: int, result: Dag) -> _Los
         numbers = [by_path.at(path) for path in own.paths()]
         pairs = zip(numbers, found, strict=True)
         if all(_have_one_type(leaves[number], leaf) for number, leaf in pairs):
+            kept = set(map(id, found))
+            if kept <= set(map(id, given.leaves)) and not kept <= set(map(id, leaves)):
+                continue  # another argument, as it was given
             lost = _two_of_one(spec, leaves, own, numbers, found) or _two_nodes(spec, own)
             if lost is not None:
                 return _Lost(*lost, root)
