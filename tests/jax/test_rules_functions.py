@@ -201,6 +201,8 @@ def test_errors_name_paths_and_the_users_function() -> None:
         (lambda pj: pj.associative_scan(42, 0), "can't be called: 42"),
         (lambda pj: pj.grad(failing, "w"), r"'w' can't be.*integer\n.*selected by wrt="),
         (lambda pj: pj.grad(lambda x: (x, 1))(1.0), r"pair of its value.*has_aux=True"),
+        (lambda pj: _by_rule(pj, X), "cotangent for each of 1 arguments"),
+        (lambda pj: _by_rule(pj, ({"b": X},)), "at the cotangent of argument 0 of by_rule"),
     ],
 )
 def test_mistakes_get_a_cure(mistake: Any, text: str) -> None:
@@ -208,6 +210,17 @@ def test_mistakes_get_a_cure(mistake: Any, text: str) -> None:
     with pytest.raises(TypeError) as caught:
         mistake(pj)  # untyped: a type checker would find these
     assert re.search(text, "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())]))
+
+
+def _by_rule(pj: Any, cotangents: Any) -> Any:
+    """A gradient that a rule gives."""
+
+    def by_rule(tree: Any) -> Any:
+        return tree["a"].sum()
+
+    function = pj.custom_vjp(by_rule)
+    function.defvjp(lambda tree: (by_rule(tree), None), lambda saved, cotangent: cotangents)
+    return pj.grad(function)({"a": X})
 
 
 def _with_object() -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 from jax import tree_util
 
+from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.foreign import jax_private
@@ -125,6 +126,11 @@ def _cotangent(content: Content, found: Any, number: int, fun: Callable[..., Any
         leaves: Sequence[Any] = [found]  # as in JAX, a leaf for a tree of one leaf
     else:
         what = f"the cotangent of argument {number} of {name_of(fun)}"
-        leaves = content.match(found, what, what)
+        try:
+            leaves = content.match(found, what, what)
+        except SharingError:
+            raise
+        except ValueError as error:
+            raise TypeError(str(error)) from None
     leaves = [None if jax_private.is_ref(leaf) else leaf for leaf in leaves]
     return packed_with(content, leaves)
