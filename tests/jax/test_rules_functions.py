@@ -201,6 +201,8 @@ def test_errors_name_paths_and_the_users_function() -> None:
         (lambda pj: pj.associative_scan(42, 0), "can't be called: 42"),
         (lambda pj: pj.grad(failing, "w"), r"'w' can't be.*integer\n.*selected by wrt="),
         (lambda pj: pj.grad(lambda x: (x, 1))(1.0), r"pair of its value.*has_aux=True"),
+        (lambda pj: pj.grad(lambda x: x, (0, -1))(1.0), r"\(0, -1\) names an argument twice"),
+        (lambda pj: pj.cond(True, len, len, X, operand=X), "others by position"),
         (lambda pj: _by_rule(pj, X), "cotangent for each of 1 arguments"),
         (lambda pj: _by_rule(pj, ({"b": X},)), "at the cotangent of argument 0 of by_rule"),
     ],

@@ -226,3 +226,9 @@ def test_branches_return_one_structure() -> None:
         pj.cond(True, lambda x: [x], lambda x: x, X)
     with pytest.raises(TypeError, match=r"branches\[1\](.|\n)*'name'\](.|\n)*'one'\n.*'two'"):
         pj.switch(0, [lambda x: {"name": "one"}, lambda x: {"name": "two"}], X)
+
+
+def test_an_operand_by_name() -> None:
+    """None given by name is an operand, as in JAX."""
+    assert pj.cond(True, lambda x: x is None, lambda x: x is None, operand=None)
+    assert pj.switch(1, [lambda x: 1, lambda x: [x, 2]][1:], operand=None) == [None, 2]

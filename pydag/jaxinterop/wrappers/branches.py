@@ -20,6 +20,7 @@ from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed, pack, parts_of
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.jaxinterop.typed import R
+from pydag.public.hints import MISSING
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .carried import kept_body
@@ -33,7 +34,7 @@ def cond(
     true_fun: Callable[..., R],
     false_fun: Callable[..., R],
     *operands: Dag,
-    operand: Dag = None,
+    operand: Dag = MISSING,
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
@@ -60,7 +61,7 @@ def cond(
     (True, 4.0)
     """
     options = Options(namespace, identity, static)
-    operands = operands if operand is None else (operand,)
+    operands = _operands(operands, operand)
     chosen: R = _branched(
         "cond",
         [true_fun, false_fun],
@@ -76,7 +77,7 @@ def switch(
     index: Any,
     branches: Sequence[Callable[..., R]],
     *operands: Dag,
-    operand: Dag = None,
+    operand: Dag = MISSING,
     namespace: str = "",
     identity: Identity = "all",
     static: Where | None = None,
@@ -99,7 +100,7 @@ def switch(
     (True, 6.0)
     """
     options = Options(namespace, identity, static)
-    operands = operands if operand is None else (operand,)
+    operands = _operands(operands, operand)
     if callable(branches):
         raise TypeError(
             "switch takes a sequence of functions after the index, got one function\n"
@@ -113,6 +114,14 @@ def switch(
         lambda flats, arrays: jax.lax.switch(index, flats, *arrays),
     )
     return chosen
+
+
+def _operands(operands: tuple[Dag, ...], operand: Dag) -> tuple[Dag, ...]:
+    if operand is MISSING:
+        return operands
+    if operands:
+        raise TypeError("operand= is one operand, and there are others by position: pass all so")
+    return (operand,)
 
 
 def _branched(

@@ -242,7 +242,7 @@ def _counted(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     """The positions of the arguments, counted from the first.
 
     Raises:
-        TypeError: There is no such argument.
+        TypeError: There is no such argument, or one is named twice.
     """
     numbers = numbers_of(argnums)
     for number in numbers:
@@ -252,7 +252,10 @@ def _counted(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
                 f"{number + 1 if number >= 0 else -number} positional arguments, and the function "
                 f"was called with {count} positional arguments"
             )
-    return tuple(number % count for number in numbers)
+    found = tuple(number % count for number in numbers)
+    if len(set(found)) < len(found):
+        raise TypeError(f"argnums={numbers} names an argument twice: name each once")
+    return found
 
 
 def checked_pair(result: Any) -> Any:
