@@ -253,16 +253,18 @@ def placed(*axes: str) -> NamedSharding:
     ids=["none", "static", "donated", "in", "out", "dict"],
 )
 def test_wrapping_again_compiles_nothing_anew(options: Any) -> None:
-    """The same function with equal options is traced once."""
+    """The same function, or partial, with equal options is traced once."""
     traces = []
 
     def f(tree: Any, n: Any) -> Any:
         traces.append(n)
         return {"a": tree["a"] * 2}
 
+    partial = functools.partial(f)
     for _ in range(3):
         pj.jit(f, **options())({"a": X}, 2)
-    assert len(traces) == 1
+        pj.jit(partial, **options())({"a": X}, 2)
+    assert len(traces) == 2
 
 
 def test_dags_pullbacks_and_derived_are_pytrees() -> None:
@@ -272,6 +274,8 @@ def test_dags_pullbacks_and_derived_are_pytrees() -> None:
     assert dag.tree["a"] is dag.tree["b"]
     pullback = jax.jit(lambda x: pj.vjp(lambda t: t["a"] * t["b"], {"a": x, "b": x})[1])(X)
     assert pullback(jnp.ones(2))[0]["a"].tolist() == [2.0, 4.0]
+    pushforward = pj.linearize(lambda t: t["a"] * t["b"], tied)[1]
+    assert pj.jit(lambda f, t: f(t))(pushforward, tied).tolist() == [2.0, 8.0]
     derived = pj.Derived(jnp.transpose, X[None])
     assert len(jax.tree.leaves(derived)) == 1
 
@@ -286,3 +290,7 @@ def test_cycles_and_depth() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert pj.jit(lambda t: 1)(deep) == 1
+    chain: Any = {"x": X}
+    for _ in range(300):
+        chain = {"x": X + 0, "inner": chain}
+    assert pj.jit(lambda t: 1)(chain) == 1  # paths that are one when they are shortened

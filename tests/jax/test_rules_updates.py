@@ -138,6 +138,10 @@ def test_static_leaves_and_structure_must_stay(wrap: Any) -> None:
         model.total, model.calls = model.total + x, model.calls + 1
         return x.sum()
 
+    def replace(model: Any, x: Any) -> Any:
+        model.total = "none"
+        return x.sum()
+
     def grow(model: Any, x: Any) -> Any:
         model.more = x * 2
         return x.sum()
@@ -151,6 +155,8 @@ def test_static_leaves_and_structure_must_stay(wrap: Any) -> None:
         ValueError, match=r"args\[0\]\.calls was 3 and is 4: .*\n.* make it an array"
     ):
         wrap(count, update_argnums=0)(model, X)
+    with pytest.raises(ValueError, match=r"args\[0\]\.total was an array and is 'none'"):
+        wrap(replace, update_argnums=0)(model, X)
     with pytest.raises(ValueError, match="more"):
         wrap(grow, update_argnums=0)(model, X)
     with pytest.raises(SharingError, match="again"):

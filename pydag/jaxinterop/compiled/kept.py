@@ -4,12 +4,14 @@
 So wrapping a function again compiles nothing anew. Nothing that is kept owns the function.
 """
 
+import functools
 import threading
 import types
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+from pydag.jaxinterop.notices.source import name_of
 from pydag.registry.weak_table import WeakTable
 
 M = TypeVar("M")
@@ -23,7 +25,7 @@ class _Weakly:
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         make: Any = weakref.WeakMethod if type(fun) is types.MethodType else weakref.ref
-        self._reference, self._name = make(fun), fun.__name__
+        self._reference, self._name = make(fun), name_of(fun)
 
     def __call__(self) -> Any:
         fun = self._reference()
@@ -57,7 +59,7 @@ def kept_for(fun: Callable[..., Any], key: Hashable, make: Callable[[Callable[[]
     owner: Any = fun
     if type(fun) is types.MethodType:  # it ends with the object
         owner, key = fun.__self__, (weakref.ref(fun.__func__), key)
-    elif type(fun) is not types.FunctionType:
+    elif type(fun) not in (types.FunctionType, functools.partial):
         return make(_Always(fun))
     with _lock:
         table = _made.get(owner, None)

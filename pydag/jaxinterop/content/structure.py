@@ -2,8 +2,10 @@
 """What is wrong with a structure whatever its leaves are, found once for each that lives."""
 
 import functools
+import inspect
 from typing import Any
 
+import jax
 from jax import tree_util
 
 import pydag._core as _core
@@ -45,9 +47,9 @@ def check_structure(spec: PyDagSpec, roots: Roots) -> None:
         _known.set(spec, known)
     for position, record in known:
         if record.type in _PARTIALS:
-            check_value(
-                _function(record.detail), functools.partial(_place, spec, position, roots, "func")
-            )
+            function = _function(record.detail)
+            if not _is_linear_map(function):
+                check_value(function, functools.partial(_place, spec, position, roots, "func"))
             continue
         name, text = _array_in_meta(record, spec.namespace) or ("", "")
         raise TypeError(
@@ -74,6 +76,13 @@ def _function(detail: Any) -> Any:
     if inherits(type(detail), functools.partial) or not hasattr(detail, "keywords"):
         return function_in(detail)
     return functools.partial(detail.func, *detail.args, **detail.keywords)
+
+
+def _is_linear_map(function: Any) -> bool:
+    """Whether `jax.linearize` made it: a partial that holds lists of JAX's own."""
+    made: Any = getattr(function, "func", None)
+    own = inspect.unwrap(jax.linearize).__globals__
+    return getattr(made, "__globals__", None) is own and not hasattr(jax, made.__name__)
 
 
 def _array_in_meta(record: Record, namespace: str) -> tuple[str, str] | None:

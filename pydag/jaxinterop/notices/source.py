@@ -99,7 +99,7 @@ class LeafNames(inspect.Signature):
         paths = self._paths()
         bound = super().bind(*args, **kwargs)
         leaves = [x for part in args for x in (part if type(part) is list else [part])]
-        if len(paths) == len(leaves):
+        if len(paths) == len(leaves) == len(set(paths)):  # long ones are shortened, and may be one
             bound.arguments.clear()
             bound.arguments.update(zip(paths, leaves, strict=True))
         return bound

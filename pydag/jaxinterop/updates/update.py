@@ -16,7 +16,7 @@ from jax import tree_util
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.content.leaves import static_positions
+from pydag.jaxinterop.content.leaves import is_number, is_traced, static_positions
 from pydag.jaxinterop.content.paths import CALL, MISSING, path_texts, way_text
 from pydag.jaxinterop.content.variables import with_variables
 from pydag.jaxinterop.foreign import jax_private
@@ -115,7 +115,8 @@ class UpdatedArguments:
                 self._check_static(number, old, leaf)
             elif leaf is not old:
                 self._check_written(number, leaf)
-                written[number] = leaf
+                # A number in the place of an array is one of no dimension, as what `jit` returns.
+                written[number] = jnp.asarray(leaf) if is_number(leaf) else leaf
         if written:
             self._check_ties(written)
         kept = {i: given.leaves[i] for i in self._numbers if i in self._donated}
@@ -149,6 +150,11 @@ class UpdatedArguments:
             )
 
     def _check_written(self, number: int, leaf: Leaf) -> None:
+        if not is_traced(leaf):
+            raise ValueError(
+                f"{self._place(number)} was an array and is {short_repr(leaf)}: an update only "
+                "writes arrays\n  Set what is configuration outside of the function."
+            )
         if jax_private.is_dead(leaf):
             raise jax.errors.UnexpectedTracerError(
                 f"{self._place(number)} was written inside of an inner function (jit, scan, cond "
@@ -226,7 +232,8 @@ class UpdatedArguments:
 
     def _other_structure(self, spec: PyDagSpec) -> Exception:
         has_one_size = self._spec.num_paths == spec.num_paths
-        is_shared_otherwise = has_one_size and (
+        others = [c.text for c in self._given.changes() if MISSING in (c.old, c.new)]
+        is_shared_otherwise = (has_one_size and not others) and (
             self._spec.is_prefix(spec) or spec.is_prefix(self._spec)
         )
         kind, what, cure = (
@@ -244,7 +251,6 @@ class UpdatedArguments:
             )
         )
         shown = _core.explain(self._spec, spec, roots=self._names)
-        others = [c.text for c in self._given.changes() if MISSING in (c.old, c.new)]
         if others:
             shown += f"\n  What came or went: {', '.join(others[:4])}"
         return kind(
