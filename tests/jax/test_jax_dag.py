@@ -84,13 +84,6 @@ def test_repr() -> None:
     assert len(repr(Dag(tree))) < 2000
 
 
-def test_an_array_alone() -> None:
-    """A Dag may be of a single leaf, or of none."""
-    assert jax.tree.map(lambda x: x + 1, Dag(jnp.float32(1))).tree == 2.0
-    assert jax.tree.leaves(Dag("text")) == jax.tree.leaves(Dag(None)) == []
-    assert jax.tree.map(abs, Dag("text")).tree == "text"
-
-
 def test_plain_jit_and_donation() -> None:
     """Plain `jax.jit` takes and gives Dags, traces once, and donates a shared buffer once."""
     traces: list[str] = []
@@ -245,19 +238,6 @@ def test_an_instance_has_the_structure_that_it_has() -> None:
     assert len(jax.tree.leaves(one)) == 3
     one.name = "other"
     assert structure(one) != structure(jax.tree.map(abs, Pair(w, v)))
-
-
-def test_register_refuses() -> None:
-    """A class that JAX knows already, and, when it is used, one that pydag doesn't know."""
-    with pytest.raises(ValueError, match="Duplicate"):
-        jaxinterop.register(Dag)
-
-    class Unknown:
-        pass
-
-    jaxinterop.register(Unknown)
-    with pytest.raises(TypeError, match="register_fields"):
-        jax.tree.leaves(Unknown())
 
 
 class Net(pj.Module):

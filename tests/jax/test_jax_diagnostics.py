@@ -192,15 +192,6 @@ def test_a_leaked_tracer_that_is_used(name: str) -> None:
     leak.clear()
 
 
-def test_arguments_of_a_compiled_function() -> None:
-    """What was compiled for other arguments says which, and how they differ."""
-    compiled = pj.jit(total).lower(model()).compile()
-    text = said(lambda: compiled(batch()), TypeError)
-    assert "'args[0]['enc']['w']' compiled with float32[2] and called with float32[3,2]" in text
-    text = said(lambda: compiled({"enc": {"v": jnp.ones(2)}}), TypeError)
-    assert "args[0]['enc']\n" in text
-
-
 def test_sizes_that_scan_refuses() -> None:
     """Leading axes that differ, and scalars, are named by their paths."""
     xs = {"a": jnp.ones(3), "b": jnp.ones(2)}

@@ -43,18 +43,6 @@ def test_scan() -> None:
     assert (ys["s"].tolist(), ys["kind"]) == ([1.0, 3.0, 6.0], "slice")
 
 
-def test_fori_loop() -> None:
-    """With bounds that are known and with bounds that are not."""
-
-    def body(i: Any, carry: Any) -> Any:
-        assert carry["a"] is carry["b"]
-        return pydag.dag_map(lambda x: x if isinstance(x, str) else x + i, carry)
-
-    assert_tied(jaxinterop.fori_loop(0, 3, body, tied()), 4.0)
-    assert_tied(jaxinterop.fori_loop(0, 3, body, tied(), unroll=True), 4.0)
-    assert_tied(jaxinterop.jit(lambda n: jaxinterop.fori_loop(0, n, body, tied()))(3), 4.0)
-
-
 def loops(body: Any, init: Any) -> list[Any]:
     """Calls of every loop with one body."""
     return [
