@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A copy of a DAG, shared as the DAG is."""
+"""A copy of a DAG, with the sharing of the DAG."""
 
 from collections.abc import Callable
 from typing import TypeVar, Unpack
@@ -20,16 +20,16 @@ def dag_copy(
     leaf: Callable[[Leaf], Leaf] | None = None,
     **options: Unpack[KeywordOptions],
 ) -> T:
-    """New containers around the same leaves, which are not copied; shared as they were.
+    """New containers around the same leaves, which are not copied. Sharing is kept.
 
-    A model with arrays of its own is made by `leaf=`, or by `pydag.jaxinterop.tree.copy`. Neither
-    isolates the copy from what a leaf refers to (a view of an array has the same memory),
+    To get a model with new arrays, use `leaf=`, or `pydag.jaxinterop.tree.copy`. Neither isolates
+    the copy from an object that a leaf refers to (a view of an array has the same memory),
     nor from aux_data and meta fields, which original and copy have in common.
 
     Args:
         tree: The DAG.
         leaf: Makes the new leaf, such as `copy.copy` or `jnp.copy`; called once for each distinct
-            leaf, numbers and text included. Left out, the leaves stay.
+            leaf, numbers and text included. By default leaves are kept.
 
     Raises:
         CycleError: An object contains itself.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DAGs taken apart and put together, by optree's functions; shared objects stay shared."""
+"""Takes DAGs apart and puts them together: optree's functions; shared objects stay shared."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
@@ -13,8 +13,8 @@ from pydag.public.options import with_options
 from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Path
 
 _N = TypeVar("_N", bound=complex)
-# A tree of builtin containers, all of whose leaves are numbers of one type. (Of arrays it can't be
-# told: what a protocol of them describes, a registered class may have as well, and is a node.)
+# A tree of builtin containers, all of whose leaves are numbers of one type. (Arrays have no such
+# type: a registered class, which is a node, may match a protocol of arrays, too.)
 _Numbers: TypeAlias = _N | Mapping[Any, "_Numbers[_N]"] | Sequence["_Numbers[_N]"]
 
 
@@ -101,10 +101,10 @@ def dag_iter(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> Iterator[Leaf]:
-    """An iterator over the distinct leaves of a DAG, each of which comes when it is first reached.
+    """An iterator over the distinct leaves of a DAG. It yields each leaf when it first reaches it.
 
-    The children of a node are taken when it is opened: what is done to it later isn't seen, what is
-    done to it before is. What was met is kept alive until the last leaf has come.
+    The children of a node are read when the iterator reaches the node: it sees earlier changes to
+    the node, and no later ones. All objects that it visited stay alive until it is exhausted.
 
     Args:
         tree: The DAG.
@@ -212,12 +212,12 @@ def dag_paths(
     all_paths: bool = False,
     **options: Unpack[KeywordOptions],
 ) -> list[Path] | list[list[Path]]:
-    """The path of each distinct leaf; a shared one's is its anchor's.
+    """The path of each distinct leaf; a shared leaf has the path of its anchor.
 
     Args:
         tree: The DAG.
-        all_paths: True gives for each leaf a list of all of its paths, in traversal order, as many
-            as there are: sixty-fold `t = [t, t]` has 2**60.
+        all_paths: True gives a list of all paths of each leaf, in traversal order. There may be
+            many: `t = [t, t]`, repeated sixty times, has 2**60.
 
     Raises:
         CycleError: An object contains itself.
@@ -239,7 +239,7 @@ def dag_accessors(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> list[optree.PyTreeAccessor]:
-    """The accessor of each distinct leaf; a shared one's is its anchor's.
+    """The accessor of each distinct leaf; a shared leaf has the accessor of its anchor.
 
     Args:
         tree: The DAG.

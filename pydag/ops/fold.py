@@ -28,28 +28,28 @@ def dag_fold(
     init: Any = None,
     **options: Unpack[KeywordOptions],
 ) -> R:
-    """Compute something for each object of a DAG from what it is for the object's children.
+    """Compute a result for each object of a DAG from the results for the object's children.
 
     `f(node, children)` is called once per distinct object, children first, and once per occurrence
-    of a value. What it gave for an object is passed on wherever the object stands. A leaf and None
-    have no children. A tuple is a node as well: where an object holds its parts in a tuple, `f` is
-    called for the parts, for the tuple, and then for the object, whose one child is the tuple.
+    of a value. Every parent of an object gets the same result for it. A leaf and None have no
+    children. A tuple is a node as well: if an object holds its parts in a tuple, `f` is called for
+    the parts, for the tuple, and then for the object, whose only child is the tuple.
 
     Args:
-        f: Gets the object and a tuple of what it gave for the children, in traversal order. Or a
-            mapping from classes to such functions, looked up along the object's MRO; `object`
-            stands for all others.
+        f: Gets the object and a tuple of the children's results, in traversal order. Or a mapping
+            from classes to such functions, looked up along the object's MRO; `object` matches all
+            other classes.
         tree: The DAG.
-        down: Hands information down. `down(node, context)` gives the context of the children; where
-            it is a mapping from classes to functions and has none for the node, that is the node's
-            own. `f` is then called as `f(node, children, context)`, once for each object and each
-            context that it is met with.
+        down: Hands information down. `down(node, context)` returns the context of the children. If
+            it is a mapping from classes to functions without one for the node, the children get the
+            node's own context. `f` is then called as `f(node, children, context)`, once for each
+            object and each context in which the object appears.
         init: The context of the root.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
             Makes no difference here: in either case `f(None, ())` is called.
 
     Returns:
-        What `f` gave for the root.
+        The result of `f` for the root.
 
     Raises:
         CycleError: An object contains itself.
@@ -78,16 +78,16 @@ def dag_rewrite(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> Dag:
-    """Replace objects of a DAG, children first; an object in which nothing changed stays itself.
+    """Replace objects of a DAG, children first; an object without changes below it is kept.
 
     `f(node)` is called once per distinct object, and once per occurrence of a value. It gets the
-    node with its parts rewritten: the node itself if none of them changed, else a new one. It
-    returns that node, or a replacement, which isn't rewritten again. The result is shared as
-    `tree` is.
+    node with its parts rewritten: the node itself if no part changed, else a new node. It returns
+    that node, or a replacement, which isn't rewritten again. The result has the sharing of
+    `tree`.
 
     Args:
-        f: Or a mapping from classes to such functions, looked up along the node's MRO; a node that
-            it has no function for stays.
+        f: Or a mapping from classes to such functions, looked up along the node's MRO. A node
+            without a function is kept.
         tree: The DAG.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
             Makes no difference here: in either case `f(None)` is called.
@@ -114,11 +114,11 @@ def dag_intern(
 ) -> Dag:
     """Make equal parts of a DAG one object: "hash consing", or common subexpressions found.
 
-    Nodes are equal by class, keys, aux_data and children. Dicts that were filled in another order
-    stay apart. Leaves are equal by identity, values by type and `==`; 0.0 and -0.0 stay apart, any
-    NaN equals any other. The first of equal nodes stands for all. Where nothing merges, the very
-    same tree comes back. Containers that can be changed, equal lists among them, become one as
-    well: it is meant for expressions, not for state.
+    Nodes are equal if class, keys, aux_data and children are. Dicts with different insertion orders
+    differ. Leaves are equal by identity, values by type and `==`; 0.0 and -0.0 differ, any NaN
+    equals any other. The first of several equal nodes replaces the others. If nothing merges, the
+    tree itself is returned. Mutable containers, such as equal lists, are merged as well: the
+    function is meant for expressions, not for state.
 
     Args:
         tree: The DAG.

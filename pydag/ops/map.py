@@ -41,10 +41,10 @@ def dag_map(
     where: Where | None = None,
     **options: Unpack[FlattenOptions],
 ) -> Dag:
-    """Call a function once for each distinct leaf; the result is shared as `tree` is.
+    """Call a function once for each distinct leaf; the result has the sharing of `tree`.
 
     Args:
-        func: Gets the leaf, and what each of `rests` holds at its place.
+        func: Gets the leaf, and the part of each of `rests` at its place.
         tree: The DAG.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
@@ -79,12 +79,12 @@ def dag_map_(
     where: Where | None = None,
     **options: Unpack[FlattenOptions],
 ) -> T:
-    """Call a function once for each distinct leaf, for what it does to it.
+    """Call a function once for each distinct leaf, for its side effects.
 
     An update in place happens once, however many paths lead to the leaf.
 
     Args:
-        func: Gets the leaf, and what each of `rests` holds at its place.
+        func: Gets the leaf, and the part of each of `rests` at its place.
         tree: The DAG.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
@@ -139,12 +139,12 @@ def dag_map_with_path(
     where: Where | None = None,
     **options: Unpack[FlattenOptions],
 ) -> Dag:
-    """As `dag_map`; the function also gets the path of the leaf, a tuple of entries.
+    """Like `dag_map`; the function also gets the path of the leaf, a tuple of entries.
 
     The path of a shared leaf is its anchor's, the first in traversal order.
 
     Args:
-        func: Gets the path, the leaf, and what each of `rests` holds at its place.
+        func: Gets the path, the leaf, and the part of each of `rests` at its place.
         tree: The DAG.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
@@ -175,12 +175,12 @@ def dag_map_with_path_(
     where: Where | None = None,
     **options: Unpack[FlattenOptions],
 ) -> T:
-    """As `dag_map_`; the function also gets the path of the leaf, a tuple of entries.
+    """Like `dag_map_`; the function also gets the path of the leaf, a tuple of entries.
 
     The path of a shared leaf is its anchor's, the first in traversal order.
 
     Args:
-        func: Gets the path, the leaf, and what each of `rests` holds at its place.
+        func: Gets the path, the leaf, and the part of each of `rests` at its place.
         tree: The DAG.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
@@ -235,10 +235,10 @@ def dag_map_with_accessor(
     where: Where | None = None,
     **options: Unpack[FlattenOptions],
 ) -> Dag:
-    """As `dag_map`; the function also gets the `PyTreeAccessor` of the leaf.
+    """Like `dag_map`; the function also gets the `PyTreeAccessor` of the leaf.
 
     Args:
-        func: Gets the accessor, the leaf, and what each of `rests` holds at its place.
+        func: Gets the accessor, the leaf, and the part of each of `rests` at its place.
         tree: The DAG.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as
@@ -269,10 +269,10 @@ def dag_map_with_accessor_(
     where: Where | None = None,
     **options: Unpack[FlattenOptions],
 ) -> T:
-    """As `dag_map_`; the function also gets the `PyTreeAccessor` of the leaf.
+    """Like `dag_map_`; the function also gets the `PyTreeAccessor` of the leaf.
 
     Args:
-        func: Gets the accessor, the leaf, and what each of `rests` holds at its place.
+        func: Gets the accessor, the leaf, and the part of each of `rests` at its place.
         tree: The DAG.
         where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
             are instances and all that lies below nodes that are; a pattern of the path, such as

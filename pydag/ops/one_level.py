@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One object by itself: whether it is a leaf, and what it consists of. Nothing here is shared."""
+"""Functions of a single object: is it a leaf, and what are its parts? Sharing plays no role."""
 
 import builtins
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ def all_leaves(
     none_is_leaf: bool = False,
     namespace: str = "",
 ) -> bool:
-    """Whether all items of an iterable are leaves. It is read up to the first that is none.
+    """Whether all items of an iterable are leaves. Reading stops at the first other item.
 
     Args:
         iterable: The items.
@@ -73,11 +73,11 @@ class _Parts(NamedTuple):
 
 
 class OneLevel(_Parts):
-    """What a node consists of: `children, metadata, entries, unflatten_func = ...`.
+    """The parts of a node: `children, metadata, entries, unflatten_func = ...`.
 
     Attributes:
         type: The class of the node.
-        path_entry_type: What stands for an entry in an accessor.
+        path_entry_type: The class of its entries in an accessor.
         kind: The kind of node.
     """
 
@@ -103,13 +103,13 @@ def dag_flatten_one_level(
         namespace: Classes registered in this namespace are nodes, too.
 
     Returns:
-        The children; what else the node consists of; the entry of each child; and the function that
-        builds a node again, from the metadata and the children. It has the attributes `type`,
-        `path_entry_type` and `kind` besides.
+        The children; the metadata, which is the rest of the node; the entry of each child; and the
+        function that builds a node again, from the metadata and the children. The result also has
+        the attributes `type`, `path_entry_type` and `kind`.
 
     Raises:
         ValueError: The object is a leaf.
-        RuntimeError: The class's flatten function returns something else than it should.
+        RuntimeError: The class's flatten function returns an invalid result.
 
     >>> children, metadata, entries, unflatten_func = dag_flatten_one_level({"b": 1, "a": [2]})
     >>> children, entries, unflatten_func(metadata, [0, 0])
@@ -127,7 +127,7 @@ def dag_flatten_one_level(
 
 
 def _text(node: Any) -> str:
-    """As `repr` says it, where that is short. A container may be exponentially long."""
+    """Its `repr` if that is short. The text of a container may be exponentially long."""
     if register_pydag_node.get(type(node)) is None:
         try:
             text = repr(node)
@@ -141,7 +141,7 @@ def _open(
     node: Any, entry: RegistryEntry, none_is_leaf: bool, namespace: str
 ) -> tuple[list[Any], Any, tuple[Any, ...], UnflattenFunction]:
     if entry.flatten_func is None or entry.unflatten_func is None:
-        # A class of `register_fields`: the core opens it, and a structure of one level says how.
+        # A class of `register_fields`: the core opens it and gives a structure of one level.
         children, names, spec = _core.open_one_level(
             node, none_is_leaf=none_is_leaf, namespace=namespace
         )

@@ -23,10 +23,9 @@ def dag_partition(
 ) -> tuple[T, T]:
     """Two DAGs structured as `tree`: one with the selected leaves, one with the others.
 
-    Each distinct leaf is asked about once, and both halves are shared as the tree is, as far as what
-    stands in them has an identity: None has none. `dag_combine` puts the halves together again,
-    sharing included. The tree stands second here, as in optree; in `dag_mask(tree, where)` it stands
-    first.
+    The predicate is called once per distinct leaf. Both halves have the sharing of the tree, except
+    for None, which has no identity. `dag_combine` puts the halves together again, sharing included.
+    The tree is the second argument, as in optree; in `dag_mask(tree, where)` it is the first.
 
     Args:
         predicate: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves
@@ -35,7 +34,7 @@ def dag_partition(
             tree prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
             counts.
         tree: The DAG.
-        fillvalue: Stands in each half where the other one has the leaf; put there as it is.
+        fillvalue: Replaces, in each half, the leaves of the other half. It isn't copied.
 
     Raises:
         SharingError: A prefix of booleans gives one object two answers.
@@ -69,7 +68,7 @@ def dag_replace_nones(
     """The DAG, with each None replaced by something else.
 
     Args:
-        sentinel: What stands there instead; the same object at each place.
+        sentinel: The replacement; the same object at each place.
         tree: The DAG.
         namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.

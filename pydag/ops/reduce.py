@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distinct leaves of a DAG made into one value; a shared one counts once."""
+"""Reduces the distinct leaves of a DAG to one value; a shared leaf counts once."""
 
 import functools
 from collections.abc import Callable
@@ -27,9 +27,9 @@ def dag_reduce(
     """Reduce the distinct leaves to one value, from left to right, as `functools.reduce` does.
 
     Args:
-        func: Gets what there is so far, and the next leaf.
+        func: Gets the result so far, and the next leaf.
         tree: The DAG.
-        initial: What there is before the first leaf; left out: the first leaf.
+        initial: The result before the first leaf; left out: the first leaf.
 
     Raises:
         TypeError: There are no leaves, and no `initial`.
@@ -60,7 +60,7 @@ def dag_sum(
 
     Args:
         tree: The DAG.
-        start: What they are added to. A `str`, `bytes` or `bytearray` is joined with them.
+        start: The leaves are added to this. A `str`, `bytes` or `bytearray` is joined with them.
 
     Raises:
         CycleError: An object contains itself.
@@ -92,8 +92,8 @@ def dag_max(
 
     Args:
         tree: The DAG.
-        default: The answer where there are no leaves.
-        key: What of a leaf is compared; called once for each distinct leaf.
+        default: The result if there are no leaves.
+        key: Gives the value by which leaves are compared; called once for each distinct leaf.
 
     Raises:
         ValueError: There are no leaves, and no `default`.
@@ -119,8 +119,8 @@ def dag_min(
 
     Args:
         tree: The DAG.
-        default: The answer where there are no leaves.
-        key: What of a leaf is compared; called once for each distinct leaf.
+        default: The result if there are no leaves.
+        key: Gives the value by which leaves are compared; called once for each distinct leaf.
 
     Raises:
         ValueError: There are no leaves, and no `default`.

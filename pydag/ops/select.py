@@ -13,7 +13,7 @@ A *selection* is one of these:
 * a tree prefix of booleans, or a bare one, checked along every path;
 * a list of such: any of them. (A list whose leaves are all booleans is a prefix.)
 
-All of them are linear in objects and edges, however many paths there are: what has matched so far
+All of them are linear in objects and edges, however many paths there are: the state of the match
 is handed down the DAG, once along each edge.
 """
 
@@ -32,7 +32,7 @@ from pydag.structure.listing import Listing, Record, shorten, step_text
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Where
 
-_COMPARED = 2000  # so many paths are looked through for one that is spelt as a pattern is
+_COMPARED = 2000  # so many paths are searched for one with a spelling similar to a pattern
 
 
 def _by_pattern(text: str, spec: PyDagSpec, depth: int, must_match: bool) -> list[bool]:
@@ -75,7 +75,7 @@ class _Prefix:
     def __init__(self, flags: Sequence[bool], prefix: Listing, listing: Listing) -> None:
         self._flags = dict(zip(prefix.leaves, flags, strict=True))
         self._prefix, self._listing = prefix, listing
-        # The flags that each node got, and for each flag the way on which it came.
+        # The flags that each node got, and for each flag the way that led to it.
         self._told: list[dict[bool, _Link | None]] = [{} for _ in listing.records]
 
     def select(self) -> list[bool]:
@@ -170,16 +170,16 @@ def _is_bool(x: Any) -> bool:
 
 
 def _is_bool_array(x: Any) -> bool:
-    """Whether it is what stands for True or False in a module that JAX mapped."""
+    """Whether it is an array that replaces True or False in a module that JAX mapped."""
     cls = type(x)
     is_array = cls.__name__ == "ndarray" and cls.__module__ == "numpy"
     return is_array and x.ndim == 0 and x.dtype.kind == "b"
 
 
 def _prefix_flags(leaves: Sequence[Leaf], spec: PyDagSpec) -> list[bool] | None:
-    """The flags of a prefix of booleans; None if it is none.
+    """The flags of a prefix of booleans; None if it is something else.
 
-    In a mask that was mapped from a module, what the module holds beside arrays is no flag.
+    In a mask that was mapped from a module, only the places of the module's arrays are flags.
     """
     if all(map(_is_bool, leaves)):
         return list(map(bool, leaves))
@@ -221,14 +221,14 @@ def select(
         where: The selection, in the vocabulary of this module.
         spec: The structure.
         leaves: Its distinct leaves.
-        namespace: In which a prefix is opened.
+        namespace: The namespace in which a prefix is flattened.
         depth: How many levels below the root of the structure paths begin: each argument of a call
-            is a root of its own.
+            is a separate root.
         must_match: Whether a pattern that no path matches is an error.
 
     Raises:
-        TypeError: `where` is nothing of the kind.
-        ValueError: A prefix doesn't fit; or no path matches a pattern, and some must.
+        TypeError: `where` is not a selection.
+        ValueError: A prefix doesn't fit; or no path matches a pattern, and `must_match` is true.
         SharingError: A prefix gives one object two answers.
     """
     if _is_bool(where):
@@ -267,9 +267,9 @@ def select(
 def select_matching(
     where: Where, spec: PyDagSpec, leaves: Sequence[Leaf], namespace: str
 ) -> list[bool]:
-    """As `select`; but patterns of which none matches a path are an error.
+    """Like `select`, but raises if there are patterns and none of them matches a path.
 
-    A list may have patterns for models of several kinds: one of them that matches is enough.
+    A list may have patterns for models of several kinds: one match is enough.
     """
     found = select(where, spec, leaves, namespace)
     if leaves and not any(found):
@@ -278,7 +278,7 @@ def select_matching(
 
 
 def where_there(where: Where) -> Where:
-    """The selection; its predicates aren't asked about None, which stands for a missing leaf."""
+    """The selection; its predicates aren't called with None, which marks a missing leaf."""
     if type(where) is list:
         return [where_there(item) for item in where]
     if isinstance(where, type) or not callable(where) or _flattened(where, "") is not None:
@@ -286,7 +286,7 @@ def where_there(where: Where) -> Where:
     return lambda leaf: leaf is not None and where(leaf)
 
 
-# How a class that stands for a DAG is masked: a function of an instance and a selection.
+# For classes that wrap a DAG, a function that makes the mask of an instance from a selection.
 masks: dict[type, Callable[[Any, Where], Any]] = {}
 
 Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
@@ -294,8 +294,8 @@ Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
 
 
 def selector(where: Where, namespace: str = "") -> Selector:
-    """A function that tells for each leaf of a structure whether `where` selects it."""
-    if type(where) is types.FunctionType:  # neither a tree nor any other selection: most are
+    """A function that returns for each leaf of a structure whether `where` selects it."""
+    if type(where) is types.FunctionType:  # the usual case: no tree and no other selection
         return lambda leaves, spec: list(map(bool, map(where, leaves)))
     return lambda leaves, spec: select_matching(where, spec, leaves, namespace)
 
@@ -315,8 +315,8 @@ def dag_mask(
 ) -> Dag:
     """The DAG with True for each selected leaf and False for every other one.
 
-    The tree stands first here; in `dag_partition(predicate, tree)` it stands second, as in optree.
-    The mask of a `pydag.jaxinterop.Dag` is another one, by the paths of its tree.
+    The tree is the first argument; in `dag_partition(predicate, tree)` it is the second.
+    The mask of a `pydag.jaxinterop.Dag` is again a `Dag`, selected by the paths of its tree.
 
     Args:
         tree: The DAG.
