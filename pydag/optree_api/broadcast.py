@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Broadcasting: a leaf of a prefix stands for all that a full DAG has below the same path.
+"""Broadcasting: a leaf of a prefix stands for everything in a full DAG below the same path.
 
 Each object of the full DAG must get one answer: the same object at every path to it, or equal
-values. What the prefix itself shares doesn't count.
+values. Sharing within the prefix is ignored.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ Conflict = tuple[Any, ...]
 
 
 def conflict_error(conflict: Conflict, name: str) -> SharingError:
-    """What a prefix says about one object at two of its paths."""
+    """The error for a prefix that gives one object two answers, at two of its paths."""
     first, other = (name + path.removeprefix("tree") for path in conflict[:2])
     answers = [short_repr(answer) for answer in conflict[2:]]
     said = " and ".join(answers) if len(answers) == 2 else "two kinds of nodes"
@@ -61,11 +61,11 @@ def dag_broadcast_prefix(
 ) -> Dag:
     """The full tree, with each leaf replaced by the leaf of the prefix that stands for it.
 
-    What is one object in the full tree is one in the result, so the prefix must give it the same
-    object at all paths to it, or equal values. What the prefix shares says nothing.
+    The result has the sharing of the full tree, so the prefix must give an object the same answer
+    at all of its paths, or equal values. Sharing within the prefix is ignored.
 
     Args:
-        prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
+        prefix_tree: The prefix: each of its leaves stands for all that is below its path.
         full_tree: The full tree.
 
     Raises:
@@ -93,10 +93,10 @@ def broadcast_prefix(
 ) -> list[Leaf]:
     """For each distinct leaf of the full tree the leaf of the prefix that stands for it.
 
-    As `dag_broadcast_prefix`, which puts them into a tree.
+    Like `dag_broadcast_prefix`, which puts them into a tree.
 
     Args:
-        prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
+        prefix_tree: The prefix: each of its leaves stands for all that is below its path.
         full_tree: The full tree.
 
     Raises:
@@ -122,11 +122,11 @@ def dag_broadcast_common(
 ) -> tuple[Dag, Dag]:
     """Two trees with the structure that both are prefixes of, each with its own leaves.
 
-    Each result is shared as its own tree is, and below one of its leaves as the other tree is.
+    Each result has the sharing of its own tree, and below its leaves that of the other tree.
 
     Args:
         tree: A tree.
-        other_tree: Another one; where either has a node, the other has such a node or a leaf.
+        other_tree: Another tree; where either has a node, the other has such a node or a leaf.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -147,7 +147,7 @@ def dag_broadcast_common(
 
 
 def _fill(spec: PyDagSpec, leaves: list[Leaf], suffix: PyDagSpec) -> Dag:
-    """A tree of a structure that this one is a prefix of, and is shared as."""
+    """A tree of the structure `suffix`, of which `spec` is a prefix with the same sharing."""
     return suffix.unflatten(_answers([(leaves, spec)], suffix)[0])
 
 
@@ -161,16 +161,16 @@ def broadcast_common(
 ) -> tuple[list[Leaf], list[Leaf]]:
     """The leaves of two trees for each distinct leaf of the structure that both are prefixes of.
 
-    That structure is shared as the first tree is, and below one of its leaves as the other is.
+    That structure has the sharing of the first tree, and below its leaves that of the other tree.
 
     Args:
         tree: A tree.
-        other_tree: Another one; where either has a node, the other has such a node or a leaf.
+        other_tree: Another tree; where either has a node, the other has such a node or a leaf.
 
     Raises:
         ValueError: The trees have different nodes at one place.
-        SharingError: What is one object in the common structure gets two answers, or a shared leaf
-            of the first tree meets two different structures.
+        SharingError: One object of the common structure gets two answers, or a shared leaf of the
+            first tree meets two different structures.
         CycleError: An object contains itself.
 
     >>> broadcast_common([1, (2, 3)], [[4, 5], 6])
@@ -181,7 +181,7 @@ def broadcast_common(
 
 
 def _common(trees: tuple[Dag, ...], options: FlattenOptions) -> tuple[PyDagSpec, list[list[Leaf]]]:
-    """The structure of which all trees are prefixes, and what each tree has for its leaves."""
+    """The structure of which all trees are prefixes, and each tree's answers for its leaves."""
     parts = [_core.flatten(tree, **options) for tree in trees]
     common = parts[0][1]
     for i, (_, spec) in enumerate(parts[1:], 1):
@@ -191,7 +191,7 @@ def _common(trees: tuple[Dag, ...], options: FlattenOptions) -> tuple[PyDagSpec,
 
 
 def _answers(parts: list[tuple[list[Leaf], PyDagSpec]], common: PyDagSpec) -> list[list[Leaf]]:
-    """For each leaf of a common structure, what each tree has there."""
+    """For each leaf of a common structure, the answer of each tree."""
     found = []
     for i, (leaves, spec) in enumerate(parts):
         values, conflicts = _core.broadcast_leaves(spec, leaves, common)
@@ -204,7 +204,7 @@ def _answers(parts: list[tuple[list[Leaf], PyDagSpec]], common: PyDagSpec) -> li
 
 @contextlib.contextmanager
 def _naming(number: int, parts: Sequence[object]) -> Iterator[None]:
-    """Has errors say which of several trees doesn't fit the first one."""
+    """Adds to errors which of several trees doesn't fit the first one."""
     try:
         yield
     except ValueError as error:
@@ -214,7 +214,7 @@ def _naming(number: int, parts: Sequence[object]) -> Iterator[None]:
 
 
 def _answer_error(conflict: Conflict) -> SharingError:
-    """What one of the trees says about an object at two of its paths."""
+    """The error for a tree that gives one object two answers, at two of its paths."""
     first, other, *answers = conflict
     said = " and ".join(map(short_repr, answers))
     return SharingError(
@@ -233,19 +233,19 @@ def dag_broadcast_map(
     *rests: Dag,
     **options: Unpack[FlattenOptions],
 ) -> Dag:
-    """As `dag_map`, for trees that are prefixes of one structure: leaves stand for what is below.
+    """Like `dag_map`, for trees that are prefixes of one structure: leaves are broadcast.
 
-    The function runs once for each distinct leaf of that structure, which is shared as `tree` is,
-    below a leaf of it as the first of the rests that has a node there.
+    The function runs once for each distinct leaf of that structure. It has the sharing of `tree`,
+    and below a leaf of `tree` that of the first of the rests with a node there.
 
     Args:
-        func: Gets what each of the trees has for a leaf.
+        func: Gets the answer of each of the trees for a leaf.
         tree: The DAG.
-        rests: More of them; where one has a node, the others have such a node or a leaf.
+        rests: More DAGs; where one has a node, the others have such a node or a leaf.
 
     Raises:
         ValueError: The trees have different nodes at one place.
-        SharingError: A tree gives two answers for what is one object.
+        SharingError: A tree gives two answers for one object.
         CycleError: An object contains itself.
 
     >>> dag_broadcast_map(lambda x, y: x * y, [2, [3, 4]], [[5, 6], 10])
@@ -266,16 +266,16 @@ def dag_broadcast_map_with_path(
     *rests: Dag,
     **options: Unpack[FlattenOptions],
 ) -> Dag:
-    """As `dag_broadcast_map`; the function also gets the path of the leaf, a tuple of entries.
+    """Like `dag_broadcast_map`; the function also gets the path of the leaf, a tuple of entries.
 
     Args:
-        func: Gets the path in the common structure, and what each of the trees has for the leaf.
+        func: Gets the path in the common structure, and each tree's answer for the leaf.
         tree: The DAG.
-        rests: More of them; where one has a node, the others have such a node or a leaf.
+        rests: More DAGs; where one has a node, the others have such a node or a leaf.
 
     Raises:
         ValueError: The trees have different nodes at one place.
-        SharingError: A tree gives two answers for what is one object.
+        SharingError: A tree gives two answers for one object.
         CycleError: An object contains itself.
 
     >>> dag_broadcast_map_with_path(lambda path, x, y: (path, x + y), [1], [[2]])
@@ -296,17 +296,16 @@ def dag_broadcast_map_with_accessor(
     *rests: Dag,
     **options: Unpack[FlattenOptions],
 ) -> Dag:
-    """As `dag_broadcast_map`; the function also gets the `PyTreeAccessor` of the leaf.
+    """Like `dag_broadcast_map`; the function also gets the `PyTreeAccessor` of the leaf.
 
     Args:
-        func: Gets the accessor in the common structure, and what each of the trees has for the
-            leaf.
+        func: Gets the accessor in the common structure, and each tree's answer for the leaf.
         tree: The DAG.
-        rests: More of them; where one has a node, the others have such a node or a leaf.
+        rests: More DAGs; where one has a node, the others have such a node or a leaf.
 
     Raises:
         ValueError: The trees have different nodes at one place.
-        SharingError: A tree gives two answers for what is one object.
+        SharingError: A tree gives two answers for one object.
         CycleError: An object contains itself.
 
     >>> dag_broadcast_map_with_accessor(lambda a, x, y: a.codify("t"), [1], [[2]])

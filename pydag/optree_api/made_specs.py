@@ -2,8 +2,8 @@
 """Specs made of specs: optree's constructors, for specs with sharing.
 
 They take specs as children. Sharing within each child is kept; between children nothing is shared,
-even if one spec is given twice. For sharing between children take the structure of a tree that has
-it: `x = object(); dag_structure([x, x])`.
+even if a spec is given twice. To get sharing between children, use the structure of a tree with
+that sharing: `x = object(); dag_structure([x, x])`.
 """
 
 import builtins
@@ -103,7 +103,7 @@ def dagspec_dict(
         mapping: The specs of the values, by key: a mapping or an iterable of pairs.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
-        kwargs: More of them.
+        kwargs: More specs, by key.
 
     >>> dagspec_dict({"b": dagspec_leaf()}, a=dagspec_list())
     PyDagSpec({'a': [], 'b': *})
@@ -118,7 +118,7 @@ def dagspec_namedtuple(
     none_is_leaf: bool = False,
     namespace: str = "",
 ) -> PyDagSpec:
-    """The spec of a namedtuple, from one whose items are specs.
+    """The spec of a namedtuple, from a namedtuple of specs.
 
     Args:
         namedtuple: It holds the specs of the children.
@@ -149,7 +149,7 @@ def dagspec_ordereddict(
         mapping: The specs of the values, by key: a mapping or an iterable of pairs.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
-        kwargs: More of them.
+        kwargs: More specs, by key.
 
     >>> dagspec_ordereddict({"b": dagspec_leaf()}, a=dagspec_list())
     PyDagSpec(OrderedDict({'b': *, 'a': []}))
@@ -173,7 +173,7 @@ def dagspec_defaultdict(
         mapping: The specs of the values, by key: a mapping or an iterable of pairs.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
-        kwargs: More of them.
+        kwargs: More specs, by key.
 
     >>> dagspec_defaultdict(int, {"a": dagspec_leaf()})
     PyDagSpec(defaultdict(<class 'int'>, {'a': *}))
@@ -194,7 +194,7 @@ def dagspec_deque(
 
     Args:
         iterable: The specs of the children.
-        maxlen: The limit of the deque; of more children the last ones stay.
+        maxlen: The limit of the deque; if there are more children, the last ones are kept.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
 
@@ -211,7 +211,7 @@ def dagspec_structseq(
     none_is_leaf: bool = False,
     namespace: str = "",
 ) -> PyDagSpec:
-    """The spec of a struct sequence, from one whose items are specs.
+    """The spec of a struct sequence, from a struct sequence of specs.
 
     Args:
         structseq: It holds the specs of the children.
@@ -237,13 +237,13 @@ def dagspec_frozendict(
     namespace: str = "",
     **kwargs: PyDagSpec,
 ) -> PyDagSpec:
-    """The spec of a `frozendict` with these children; Python has the class from 3.15 on.
+    """The spec of a `frozendict`, a class of Python 3.15 and newer, with these children.
 
     Args:
         mapping: The specs of the values, by key: a mapping or an iterable of pairs.
         none_is_leaf: True makes None a leaf; otherwise it is a node without children.
         namespace: Classes registered in this namespace are nodes, too.
-        kwargs: More of them.
+        kwargs: More specs, by key.
 
     Raises:
         RuntimeError: This Python has no such class.
@@ -263,7 +263,7 @@ def dagspec_from_collection(
     none_is_leaf: bool = False,
     namespace: str = "",
 ) -> PyDagSpec:
-    """The spec of a node of any kind, from one in whose slots specs stand.
+    """The spec of a node of any kind, from a node whose children are specs.
 
     An object that is no node gives the spec of a leaf, and a `UserWarning`.
 
@@ -273,8 +273,8 @@ def dagspec_from_collection(
         namespace: Classes registered in this namespace are nodes, too.
 
     Raises:
-        ValueError: Something else than a spec stands in a slot, or the specs don't go together:
-            they were made with another `none_is_leaf`, or in different namespaces.
+        ValueError: A child is not a spec, or the specs don't go together: they were made with
+            another `none_is_leaf`, or in different namespaces.
 
     >>> dagspec_from_collection({"a": dagspec_leaf(), "b": dagspec_none()})
     PyDagSpec({'a': *, 'b': None})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a tree is no prefix of another one: all differences, not only the first."""
+"""Why a tree is no prefix of another tree: all differences, not only the first."""
 
 import builtins
 from collections import OrderedDict, defaultdict
@@ -43,7 +43,7 @@ class _Opened(NamedTuple):
     spec: PyDagSpec
 
     def data(self) -> Any:
-        """What the node is besides its class and its children."""
+        """The data of the node besides its class and its children."""
         return self.spec.walk(self.children, lambda cls, data, children: data)
 
 
@@ -72,15 +72,15 @@ def prefix_errors(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> list[ErrorMaker]:
-    """Find all places where a tree is no prefix of another one.
+    """Find all places where a tree is no prefix of another tree.
 
-    There are none exactly where `broadcast_prefix` succeeds. First come the nodes that don't fit,
-    each pair of a node of the prefix and one of the full tree once, at its first path; then the
-    shared objects of the full tree that get two answers. A prefix that is a leaf itself stands for
-    whatever there is: nobody looks at the full tree then, not even for a cycle.
+    There are none exactly if `broadcast_prefix` succeeds. First come the nodes that don't fit, each
+    pair of a prefix node and a node of the full tree once, at its first path; then the shared
+    objects of the full tree that get two answers. A prefix that is a single leaf fits any tree: the
+    full tree isn't examined then, not even for a cycle.
 
     Args:
-        prefix_tree: The prefix: each of its leaves stands for what the full tree holds there.
+        prefix_tree: The prefix: each of its leaves stands for all that is below its path.
         full_tree: The full tree.
 
     Returns:
@@ -101,10 +101,10 @@ def prefix_errors(
 def _where_all_fits(
     prefix_tree: Dag, full_tree: Dag, options: FlattenOptions
 ) -> list[ErrorMaker] | None:
-    """Conflicts: two answers for one object; None if nodes don't fit. Asks no predicate."""
+    """Conflicts: two answers for one object; None if nodes don't fit. Calls no predicate."""
     leaves, prefix = _core.flatten_at(prefix_tree, "tree", **options)
     if prefix.is_leaf():
-        return []  # it stands for anything
+        return []  # a leaf fits anything
     full = _core.flatten_at(full_tree, "tree", **options)[1]
     try:
         conflicts = _core.broadcast_tree(prefix, leaves, full)[2]
@@ -125,7 +125,7 @@ def _conflicts(prefix: PyDagSpec, leaves: list[Any], full: PyDagSpec) -> list[Er
 def _sharing_errors(
     prefix_tree: Dag, full_tree: Dag, options: FlattenOptions, has_misfits: bool
 ) -> list[ErrorMaker]:
-    """Two answers for one object, where the trees fit."""
+    """Two answers for one object, if the trees fit."""
     if _core.structure(full_tree, **options | FlattenOptions(is_leaf=None)).num_shared == 0:
         return []
     leaves, prefix = _core.flatten_at(prefix_tree, "tree", **options)
@@ -148,11 +148,11 @@ def _open(node: Any, options: FlattenOptions) -> _Opened:
 def _structure_errors(
     prefix_tree: Dag, full_tree: Dag, options: FlattenOptions
 ) -> list[ErrorMaker]:
-    """What doesn't fit, in the order of the prefix."""
+    """The nodes that don't fit, in the order of the prefix."""
     errors: list[ErrorMaker] = []
     is_leaf = options.get("is_leaf")
     pending: list[tuple[_Way | None, Any, Any]] = [(None, prefix_tree, full_tree)]
-    seen: dict[tuple[int, int], Any] = {}  # with the objects, so that the addresses stay theirs
+    seen: dict[tuple[int, int], Any] = {}  # owns the objects, so that no address is reused
     while pending:
         way, node, other = pending.pop()
         if (id(node), id(other)) in seen or (is_leaf and is_leaf(node)):
@@ -173,7 +173,7 @@ def _structure_errors(
 
 
 def _problem(prefix: _Opened, other: Any, options: FlattenOptions) -> tuple[str, list[Any]]:
-    """What is wrong with a pair of nodes; if nothing, the children of the other one, in order."""
+    """The problem of a pair of nodes; if it is empty, the children of `other`, in order."""
     try:
         return "", prefix.spec.flatten_up_to(other)
     except ValueError:
@@ -183,7 +183,7 @@ def _problem(prefix: _Opened, other: Any, options: FlattenOptions) -> tuple[str,
 
 
 def _difference(prefix: _Opened, other: Any, options: FlattenOptions) -> str:
-    """In words, how two nodes differ."""
+    """How two nodes differ, in words."""
     classes, are_mappings = (type(prefix.node), type(other)), prefix.spec.kind in _MAPPINGS
     if classes[0] is not classes[1] and not (are_mappings and classes[1] in _DICTS):
         return _say("types", classes, "", "a subtree of different type\n    {}.")

@@ -14,7 +14,7 @@ from pydag.registry.optree_private import GLOBAL_NAMESPACE
 
 
 def _with_default(function: Callable[..., Any], namespace: str) -> Callable[..., Any]:
-    """The same function; `namespace`, where it has such a parameter, has another default."""
+    """The same function with another default for its parameter `namespace`, if it has it."""
     signature = inspect.signature(function)
     if "namespace" not in signature.parameters:
         return function
@@ -55,22 +55,22 @@ class ReexportedModule(ModuleType):
 
 
 def reexport(*, namespace: str, module: str | None = None) -> ModuleType:
-    """A copy of `pydag.dag` with another default namespace; `import` finds it from then on.
+    """A copy of `pydag.dag` with another default namespace, which `import` then finds.
 
-    Its submodules `dataclasses` and `functools` have that default, too.
+    Its submodules `dataclasses` and `functools` also have that default.
 
     Args:
         namespace: The default of each function that has an argument of this name.
-        module: The full name of the new module. Left out: the name of the module that calls, with
-            `.dag` behind it.
+        module: The full name of the new module. Left out: the name of the calling module, followed
+            by `.dag`.
 
     Returns:
         The module.
 
     Raises:
         TypeError: The namespace is no string.
-        ValueError: The namespace has a lone surrogate, the name can't be that of a module, or there
-            is such a module.
+        ValueError: The namespace has a lone surrogate, the name isn't a valid module name, or such
+            a module exists.
 
     >>> tree = reexport(namespace="models", module="models.tree")
     >>> tree.leaves([1, [2]]), tree.__name__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""optree's `treespec_*` functions for specs with sharing: what a spec says of itself."""
+"""optree's `treespec_*` functions that describe a spec, for specs with sharing."""
 
 from collections.abc import Callable
 from typing import Any, SupportsIndex, SupportsInt, TypeAlias
@@ -14,7 +14,7 @@ SpecMap: TypeAlias = Callable[[PyDagSpec], PyDagSpec]
 
 
 def dagspec_paths(spec: PyDagSpec, /) -> list[Path]:
-    """The path of each distinct leaf; a shared one's is its anchor's.
+    """The path of each distinct leaf; a shared leaf has the path of its anchor.
 
     Args:
         spec: The spec.
@@ -27,7 +27,7 @@ def dagspec_paths(spec: PyDagSpec, /) -> list[Path]:
 
 
 def dagspec_accessors(spec: PyDagSpec, /) -> list[optree.PyTreeAccessor]:
-    """The accessor of each distinct leaf; a shared one's is its anchor's.
+    """The accessor of each distinct leaf; a shared leaf has the accessor of its anchor.
 
     Args:
         spec: The spec.
@@ -67,9 +67,9 @@ def dagspec_entry(spec: PyDagSpec, index: SupportsInt | SupportsIndex, /) -> Any
 
 
 def dagspec_children(spec: PyDagSpec, /) -> list[PyDagSpec]:
-    """The specs of what stands in the root's slots.
+    """The specs of the root's children, one for each slot.
 
-    Each is the structure of that child alone: what it shares with others is not in it.
+    Each is the structure of that child alone, without its sharing with other children.
 
     Args:
         spec: The spec.
@@ -82,7 +82,7 @@ def dagspec_children(spec: PyDagSpec, /) -> list[PyDagSpec]:
 
 
 def dagspec_child(spec: PyDagSpec, index: SupportsInt | SupportsIndex, /) -> PyDagSpec:
-    """The spec of what stands in one of the root's slots.
+    """The spec of the child in one of the root's slots.
 
     Args:
         spec: The spec.
@@ -98,7 +98,7 @@ def dagspec_child(spec: PyDagSpec, index: SupportsInt | SupportsIndex, /) -> PyD
 
 
 def dagspec_one_level(spec: PyDagSpec, /) -> PyDagSpec | None:
-    """The root with a leaf in each of its slots, never a shared one; None for a leaf.
+    """The root with an unshared leaf in each of its slots; None for a leaf.
 
     Args:
         spec: The spec.
@@ -118,15 +118,14 @@ def dagspec_transform(
 ) -> PyDagSpec:
     """The spec with other nodes and other leaves.
 
-    What was one object stays one object, unless a tuple, which is a value, replaces it: then the
-    parts of the tuple are shared.
+    One object remains one object, unless a tuple, which is a value, replaces it: then the parts of
+    the tuple are shared.
 
     Args:
         spec: The spec.
         f_node: Called once for each distinct node (for a tuple at each of its occurrences), after
-            all that it holds, with a spec of the node alone: a leaf in each of its slots, none of
-            them shared. Returns a spec of one level with as many slots; what that shares among
-            its slots doesn't count.
+            everything below it, with a spec of the node alone: an unshared leaf in each slot.
+            Returns a spec of one level with as many slots. Sharing among its slots is ignored.
         f_leaf: Called once for each distinct leaf, with its spec. Returns any spec.
 
     Raises:
@@ -148,7 +147,7 @@ def dagspec_is_leaf(spec: PyDagSpec, /, *, strict: bool = True) -> bool:
 
     Args:
         spec: The spec.
-        strict: False: None, and a container without children, count as leaves, too.
+        strict: False: None and a container without children also count as leaves.
 
     >>> spec = pydag.dag_structure(())
     >>> dagspec_is_leaf(spec), dagspec_is_leaf(spec, strict=False)
@@ -172,7 +171,7 @@ def dagspec_is_strict_leaf(spec: PyDagSpec, /) -> bool:
 
 
 def dagspec_is_one_level(spec: PyDagSpec, /) -> bool:
-    """Whether the root is a node that holds only leaves, shared or not.
+    """Whether the root is a node and all its children are leaves, shared or not.
 
     Args:
         spec: The spec.
@@ -187,14 +186,14 @@ def dagspec_is_one_level(spec: PyDagSpec, /) -> bool:
 def dagspec_is_prefix(spec: PyDagSpec, other_spec: PyDagSpec, /, *, strict: bool = False) -> bool:
     """Whether `other_spec` is `spec` with its leaves replaced by structures.
 
-    What is one object in `spec` must be one in `other_spec`, which may share more. So whatever has
-    the structure `other_spec` can be flattened up to `spec`. `a <= b` says the same; `a < b` is
+    An object of `spec` must be one object in `other_spec`, which may share more. So a tree with the
+    structure `other_spec` can be flattened up to `spec`. `a <= b` means the same; `a < b` means
     `strict=True`. As in optree, mappings of all kinds with the same keys fit one another, and two
     specs may be prefixes of each other and still differ, for example in the limit of a deque.
 
     Args:
         spec: The spec.
-        other_spec: The one that it is compared with.
+        other_spec: The other spec.
         strict: `other_spec` must share more, or have a node where `spec` has a leaf.
 
     >>> n = [1]
@@ -210,7 +209,7 @@ def dagspec_is_suffix(spec: PyDagSpec, other_spec: PyDagSpec, /, *, strict: bool
 
     Args:
         spec: The spec.
-        other_spec: The one that it is compared with.
+        other_spec: The other spec.
         strict: `spec` must share more, or have a node where `other_spec` has a leaf.
 
     >>> dagspec_is_suffix(pydag.dag_structure([1, [2]]), pydag.dag_structure([1, 2]))

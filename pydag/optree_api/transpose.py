@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns DAGs inside out: an outer structure of inner ones becomes an inner structure of outer ones.
 
-Parts may share a leaf: it stands in each slot where it belongs. Parts may not share a node: the
-result would have several copies of it, and the tie would be lost without a word.
+Parts may share a leaf: it appears in each of its slots. Parts may not share a node: the result
+would have several copies of it, and the tie would be lost silently.
 """
 
 import itertools
@@ -30,8 +30,8 @@ def dag_transpose(
 ) -> Dag:
     """Turn a tree of the outer structure, which holds trees of the inner one, inside out.
 
-    Where anything is shared, the tree is matched with both structures; otherwise its leaves are
-    counted, as optree does.
+    If anything is shared, the tree is matched with both structures; otherwise its leaves are
+    counted, as in optree.
 
     Args:
         outer_spec: The structure of the tree.
@@ -41,7 +41,7 @@ def dag_transpose(
             value. True keeps the object whole, as a leaf.
 
     Raises:
-        TypeError: The tree has other leaves than the two structures say.
+        TypeError: The leaves of the tree don't match the two structures.
         ValueError: One of the structures has no leaves, they don't go together, or the tree doesn't
             fit.
         SharingError: Two parts share a node, or a shared leaf of a structure meets two objects.
@@ -85,13 +85,13 @@ def _check(outer: PyDagSpec, inner: PyDagSpec) -> None:
 
 
 def _mismatch(outer: PyDagSpec, inner: PyDagSpec, spec: PyDagSpec) -> TypeError:
-    """What a tree should be, and what it is."""
+    """The error that shows the expected and the actual structure of a tree."""
     expected = _shown(outer.compose(inner))
     return TypeError(f"Tree structure mismatch; expected: {expected}, got: {_shown(spec)}.")
 
 
 def _shown(spec: PyDagSpec) -> str:
-    """A structure in an error message: whole, where it is short."""
+    """A structure in an error message: in full if it is short."""
     text = repr(spec) if spec.num_nodes <= _LONGEST else ""
     return text if 0 < len(text) <= 8 * _LONGEST else short_repr(spec)
 
@@ -118,7 +118,7 @@ def _match(
     parts = outer.flatten_up_to(tree)
     found = [inner.flatten_up_to(part) for part in parts]
     known = set(map(id, leaves))
-    # A node in the place of a leaf: there are more leaves then than the two structures say.
+    # A node in the place of a leaf: then there are more leaves than the two structures have.
     if not known.issuperset(map(id, itertools.chain.from_iterable(found))):
         raise _mismatch(outer, inner, spec)
     if any(cls is not None for _, _, cls in spec._shared()):
@@ -139,7 +139,7 @@ def _check_nodes(outer: PyDagSpec, parts: list[Dag], is_leaf: IsLeaf | None) -> 
     if structure.num_nodes == 1 + sum(numbers):
         return  # a node of two parts would count twice in the sum
     listing = Listing.of(structure)
-    part = [0] * len(listing.records)  # in which each node lies, by its position
+    part = [0] * len(listing.records)  # the part that each node belongs to, by its position
     for position, parent in enumerate(listing.parents[1:], 1):
         part[position] = part[parent] or position
     for first, *aliases in listing.slots:
@@ -156,7 +156,7 @@ def _check_nodes(outer: PyDagSpec, parts: list[Dag], is_leaf: IsLeaf | None) -> 
 
 
 def _codified(outer: PyDagSpec, structure: PyDagSpec, path: Path) -> str:
-    """A path in the tuple of the parts, as one in the tree."""
+    """A path in the tuple of the parts, as a path in the tree."""
     way = outer.accessors()[path[0]]
     if len(path) > _LONGEST:
         return f"{way.codify('tree')}[...]"
@@ -177,10 +177,10 @@ def _map_transposed(
     options: FlattenOptions,
     names: Callable[[PyDagSpec], Sequence[object]] | None = None,
 ) -> Dag:
-    """What a function gives for each leaf of the first tree, turned inside out.
+    """The results of a function for the leaves of the first tree, turned inside out.
 
     Args:
-        names: What the function gets of each leaf besides, made of the structure.
+        names: The function's further argument for each leaf, made from the structure.
     """
     leaves, outer = _core.flatten(trees[0], **options)
     if inner is None and outer.num_leaves == 0:
@@ -213,16 +213,16 @@ def dag_transpose_map(
     inner_treespec: PyDagSpec | None = None,
     **options: Unpack[FlattenOptions],
 ) -> Dag:
-    """As `dag_map` with a function that gives trees; the result is that tree, of trees like `tree`.
+    """Map a function that returns trees; the result is such a tree, whose leaves are like `tree`.
 
-    The function runs once for each distinct leaf. What is one object in `tree` is one in each part
-    of the result; what is shared in what the function returns is one part of the result.
+    The function runs once for each distinct leaf. Each part of the result has the sharing of
+    `tree`. An object that the function's results share is one part of the result.
 
     Args:
-        func: Gets the leaf, and what each of `rests` holds at its place. Returns a tree.
+        func: Gets the leaf, and the part of each of `rests` at its place. Returns a tree.
         tree: The DAG.
-        inner_treespec: The structure of what the function returns; without it that of the first
-            result, what it shares included.
+        inner_treespec: The structure of the function's results. Left out: that of the first result,
+            sharing included.
 
     Raises:
         ValueError: There is no leaf, or a result or a rest doesn't fit.
@@ -246,13 +246,13 @@ def dag_transpose_map_with_path(
     inner_treespec: PyDagSpec | None = None,
     **options: Unpack[FlattenOptions],
 ) -> Dag:
-    """As `dag_transpose_map`; the function also gets the path of the leaf, a tuple of entries.
+    """Like `dag_transpose_map`; the function also gets the path of the leaf, a tuple of entries.
 
     Args:
-        func: Gets the path, the leaf, and what each of `rests` holds at its place. Returns a tree.
+        func: Gets the path, the leaf, and the part of each of `rests` at its place. Returns a tree.
         tree: The DAG.
-        inner_treespec: The structure of what the function returns; without it that of the first
-            result, what it shares included.
+        inner_treespec: The structure of the function's results. Left out: that of the first result,
+            sharing included.
 
     Raises:
         ValueError: There is no leaf, or a result or a rest doesn't fit.
@@ -276,14 +276,14 @@ def dag_transpose_map_with_accessor(
     inner_treespec: PyDagSpec | None = None,
     **options: Unpack[FlattenOptions],
 ) -> Dag:
-    """As `dag_transpose_map`; the function also gets the `PyTreeAccessor` of the leaf.
+    """Like `dag_transpose_map`; the function also gets the `PyTreeAccessor` of the leaf.
 
     Args:
-        func: Gets the accessor, the leaf, and what each of `rests` holds at its place. Returns a
+        func: Gets the accessor, the leaf, and the part of each of `rests` at its place. Returns a
             tree.
         tree: The DAG.
-        inner_treespec: The structure of what the function returns; without it that of the first
-            result, what it shares included.
+        inner_treespec: The structure of the function's results. Left out: that of the first result,
+            sharing included.
 
     Raises:
         ValueError: There is no leaf, or a result or a rest doesn't fit.
