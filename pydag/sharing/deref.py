@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharing written out in an ordinary pytree, and read back."""
+"""Writes sharing out in an ordinary pytree, and reads it back."""
 
 import sys
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Stands in a derefed tree for a node of a class that plain JAX could not open.
+    """Replaces, in a derefed tree, a node of a class that plain JAX could not open.
 
     Args:
         type: The class.
-        aux_data: What the class's flatten function gave; of a `register_fields` class `(names of
-            the data fields, values of the meta fields)`, of a deque its `maxlen`.
+        aux_data: The aux_data of the class's flatten function; for `register_fields` `(names
+            of the data fields, values of the meta fields)`, for a deque its `maxlen`.
         children: The parts, themselves derefed.
     """
 
@@ -126,12 +126,12 @@ def deref(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> Any:
-    """The DAG as an ordinary pytree, in which every distinct leaf stands once.
+    """The DAG as an ordinary pytree, in which every distinct leaf appears once.
 
-    At the first occurrence of a shared object stands `Anchor(index, value)`, at every later one
+    The first occurrence of a shared object becomes `Anchor(index, value)`, each later occurrence
     `Alias(index)`. A node that JAX could not open (of a class that is registered with pydag, a
-    deque, a struct sequence) becomes `Node(type, aux_data, children)`. What isn't shared is left
-    as it is, and so is a tree that is derefed already.
+    deque, a struct sequence) becomes `Node(type, aux_data, children)`. Unshared parts are left
+    unchanged, and so is a tree that is derefed already.
 
     Args:
         tree: The DAG.
@@ -153,15 +153,15 @@ def reref(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> Dag:
-    """The DAG that `deref` was given: the sharing of a derefed tree, restored.
+    """The inverse of `deref`: restores the sharing of a derefed tree.
 
     Anchors and aliases may come in any order.
 
     Args:
-        tree: A derefed tree, or one that holds several which were derefed together.
+        tree: A derefed tree, or a container of trees that were derefed together.
 
     Raises:
-        SharingError: An alias has no anchor, or two anchors of one index are not one object.
+        SharingError: An alias has no anchor, or two different anchors have the same index.
         CycleError: An object contains itself.
 
     >>> out = reref({"b": Alias(0), "a": Anchor(0, [1.0])})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which memory an array is, of NumPy or of PyTorch; neither is imported here.
+"""Identifies the memory of an array of NumPy or PyTorch, without importing either.
 
 Two array objects are one array if they are the same view of the same memory: `state_dict()` makes
-new tensors at each call, and those of a tied model still are one array.
+new tensors at each call, and the tensors of tied parameters are still one array.
 """
 
 import sys
@@ -20,8 +20,8 @@ class MemoryKey(NamedTuple):
         shape: The lengths of the axes.
         strides: In bytes; 0 for an axis of one element, where it means nothing.
         itemsize: The bytes of an element.
-        reading: What else decides what the bytes mean. None for an ordinary array. Of a tensor that
-            is made of others it has their keys, and the address is 0.
+        reading: Anything else that decides what the bytes mean. None for an ordinary array. For a
+            tensor that consists of other tensors, their keys; the address is then 0.
     """
 
     device: str
@@ -40,17 +40,17 @@ class MemoryKey(NamedTuple):
 
 
 def memory_of(array: object) -> MemoryKey | None:
-    """Which memory an array is; None if it is unknown, or if the array has no memory of its own.
+    """The memory of an array; None if it is unknown, or if the array has no memory of its own.
 
-    That is so for arrays without elements, for tensors on `meta` and fake ones, for tensors that
-    aren't strided (sparse, quantized, nested), for masked arrays, and for all that isn't an array
-    of NumPy or PyTorch.
+    It is None for arrays without elements, for tensors on `meta` and fake ones, for tensors that
+    aren't strided (sparse, quantized, nested), for masked arrays, and for objects that aren't
+    arrays of NumPy or PyTorch.
 
     Args:
-        array: The array. The answer is good for as long as it lives.
+        array: The array. The key is valid for as long as it lives.
     """
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    # A module that another thread is importing just now has no classes yet, and nobody an array.
+    # A module that another thread is importing just now has no classes yet, and so no arrays.
     if (cls := getattr(numpy, "ndarray", None)) is not None and isinstance(array, cls):
         return _of_numpy(numpy, array)
     if (cls := getattr(torch, "Tensor", None)) is not None and isinstance(array, cls):
@@ -87,10 +87,10 @@ def _of_tensor(torch: Any, tensor: Any) -> MemoryKey | None:
             return None
     else:
         try:
-            # Its storage knows better than a fake tensor, which names the device that it plays.
+            # A fake tensor names the device that it simulates; its storage names the real device.
             device = str(tensor.untyped_storage().device)
             address = 0 if device == "meta" else tensor.data_ptr()
-        except RuntimeError:  # one that stands for many, within `vmap`
+        except RuntimeError:  # a batched tensor within `vmap`
             return None
         if not address:
             return None
@@ -109,7 +109,7 @@ def _of_tensor(torch: Any, tensor: Any) -> MemoryKey | None:
 
 
 def _parts(torch: Any, tensor: Any) -> Hashable:
-    """The memory of the tensors that a tensor is made of; None if any of them has none."""
+    """The memory of the tensors in a tensor; None if any of them has no memory."""
     names, _ = tensor.__tensor_flatten__()
     parts = [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
     found = tuple(memory_of(part) for part in parts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two modules' names in common: what wrappers put before and between them is left out."""
+"""The names that two modules have in common, without the parts that wrappers add."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ def unwrapped(name: str) -> str:
 
 
 def in_common(first: Iterable[str], second: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """For each side, its names by those that both are compared under.
+    """For each side, a dict from the names used for the comparison to its own names.
 
-    One prefix, such as `module.`, is taken from the names of one side, if more of them are names of
-    the other side then.
+    A prefix, such as `module.`, is removed from the names of one side if more names match the
+    other side without it.
     """
     sides = [{unwrapped(name): name for name in names} for names in (first, second)]
     prefixes = [_prefix(sides[0], sides[1]), _prefix(sides[1], sides[0])]
@@ -32,7 +32,7 @@ def in_common(first: Iterable[str], second: Iterable[str]) -> tuple[dict[str, st
 
 
 def _prefix(names: Iterable[str], others: Iterable[str]) -> tuple[str, int]:
-    """The prefix without which the most names are names of the others, and how many are."""
+    """The prefix without which the most names match the others, and the number of matches."""
     known = set(others)
     found: Counter[str] = Counter()
     for name in names:
@@ -42,6 +42,6 @@ def _prefix(names: Iterable[str], others: Iterable[str]) -> tuple[str, int]:
                 found[name[: dot + 1]] += 1
             dot = name.find(".", dot + 1)
     best = found.most_common(2)
-    if not best or (len(best) == 2 and best[0][1] == best[1][1]):  # none, or one as good as another
+    if not best or (len(best) == 2 and best[0][1] == best[1][1]):  # no prefix, or a draw of two
         return "", 0
     return best[0]

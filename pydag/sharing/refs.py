@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's refs, mutable arrays, where they are leaves. JAX isn't imported: who has refs has done so.
+"""JAX's refs, mutable arrays, as leaves. JAX isn't imported: code with refs has imported it.
 
-A ref's copy has a content of its own. `copy.copy` gives another handle on the same content.
+The copy of a ref has its own content. `copy.copy` would give another handle on the same content.
 """
 
 import copy
@@ -39,7 +39,7 @@ def may_hold_refs() -> bool:
 
 
 class Contents:
-    """What is to be written into the refs of a DAG that is updated.
+    """The new contents for the refs of a DAG that is updated.
 
     Args:
         target: The DAG.
@@ -70,7 +70,7 @@ class Contents:
         self.source = _core.unflatten(spec, found)
 
     def write(self) -> None:
-        """Writes it."""
+        """Writes them."""
         for ref, content in self._pairs:
             ref[...] = content
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `PyDagSpec.shared` is made of.
+"""The items of `PyDagSpec.shared`.
 
-The core imports this when it is made. So nothing here imports the core, nor what does
-(`pydag.typing`, `pydag.structure.listing`), before it is used.
+The core imports this module during its own import. So this module imports the core, and modules
+that need it (`pydag.typing`, `pydag.structure.listing`), only when they are used.
 """
 
 import builtins
@@ -44,7 +44,7 @@ class SharedObject:
 
         def __getattr__(self, name: str) -> Any:
             # All paths of a deep structure together are as long as the square of its depth. So
-            # those of an object are written out when somebody asks.
+            # the paths of an object are computed at their first use.
             find = vars(self).get("_find") if name == "paths" else None
             if find is None:
                 raise AttributeError(
@@ -57,7 +57,7 @@ class SharedObject:
 
 
 class _Paths:
-    """The paths to the shared objects of a spec, written out when they are asked for."""
+    """The paths to the shared objects of a spec, computed at their first use."""
 
     def __init__(self, spec: "PyDagSpec") -> None:
         self.spec = spec
@@ -77,7 +77,7 @@ class _Paths:
         return self.known[position] + tuple(reversed(steps))
 
     def of(self, index: int) -> tuple[tuple[Any, ...], ...]:
-        """Of the shared object of this number: a path for each slot that holds it."""
+        """The paths of the shared object with this number: a path for each of its slots."""
         slots = self.listing.slots[index]
         paths = tuple(map(self.to, slots))
         self.known[slots[0]] = paths[0]
@@ -85,7 +85,7 @@ class _Paths:
 
 
 def shared_of_spec(spec: "PyDagSpec", objects: Sequence[Any] | None = None) -> list[SharedObject]:
-    """What `PyDagSpec.shared` returns; with the objects, what `shared_objects` returns."""
+    """The result of `PyDagSpec.shared`; with the objects, the result of `shared_objects`."""
     paths = _Paths(spec)
     shared = []
     for index, kind, cls in spec._shared():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shared objects of a DAG, and where they are held."""
+"""The shared objects of a DAG, and the slots that hold them."""
 
 from typing import Unpack
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes what is shared: ties parts, unties them, and ties again what lost its sharing.
+"""Changes sharing: ties parts, unties them, and restores lost ties.
 
 A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag_accessors` does.
 """
@@ -33,7 +33,7 @@ def _path(path: PathLike) -> Path:
 
 
 def _advice(path: object) -> str:
-    """What to write in the place of something that isn't a path, where that can be told."""
+    """A suggestion for something that isn't a path; empty if there is none."""
     if isinstance(path, str):
         return f"\n  Write ({short_repr(path)},) for one entry."
     if not isinstance(path, list):
@@ -55,7 +55,7 @@ _calls = _Calls()
 
 
 def num_unties() -> int:
-    """How often this thread has untied something. A tie that gets lost so is lost on purpose."""
+    """How often this thread has untied something: such ties were cut on purpose."""
     return _calls.count
 
 
@@ -71,20 +71,20 @@ def tie(
     *paths: PathLike,
     **options: Unpack[FlattenOptions],
 ) -> T:
-    """A new tree in which what stands at `path` stands at all the other paths, too.
+    """A new tree with the part at `path` also at all the other paths.
 
-    The argument stays as it is; the leaves are the same objects. A path that leads through a shared
+    The argument is unchanged; the leaves are the same objects. A path that leads through a shared
     object names a slot within that object, so the change shows at all of its paths.
 
     Args:
         tree: The DAG.
-        path: The path to the part that stays.
-        paths: The paths to the parts that it replaces. They must be structured alike; how they
-            are shared may differ.
+        path: The path to the part that is kept.
+        paths: The paths to the parts that it replaces. They must have the same structure; their
+            sharing may differ.
 
     Raises:
-        ValueError: There is one path only, or a path leads nowhere; the parts are structured in
-            different ways, or arrays in them have different shapes.
+        ValueError: There is only one path, or a path doesn't exist; the parts have different
+            structures, or arrays in them have different shapes.
         CycleError: An object would contain itself.
 
     >>> model = tie({"embed": [1.0], "unembed": [2.0]}, ("embed",), ("unembed",))
@@ -107,11 +107,11 @@ def untie(
     *paths: PathLike,
     **options: Unpack[FlattenOptions],
 ) -> T:
-    """A new tree in which each of the paths leads to its own copy of what stands there.
+    """A new tree in which each of the paths leads to its own copy of the part there.
 
-    What is below a container is copied with it; leaves are copied by `copy.copy`, and a
-    ref of JAX's by making one with the same content. If the paths name
-    all slots of an object, the first of them keeps the object. The argument stays as it is.
+    A container is copied with everything below it; leaves are copied by `copy.copy`, and a ref of
+    JAX by a new ref with the same content. If the paths name all slots of an object, the first of
+    them keeps the object. The argument is unchanged.
 
     Args:
         tree: The DAG.
@@ -119,7 +119,7 @@ def untie(
             at all of its paths.
 
     Raises:
-        ValueError: A path leads nowhere.
+        ValueError: A path doesn't exist.
 
     >>> layer = [1.0]
     >>> model = untie({"encoder": layer, "decoder": layer}, ("encoder",))
@@ -141,11 +141,11 @@ def _are_equal(a: Leaf, b: Leaf) -> bool:
         return False
     if not (hasattr(a, "__array__") and hasattr(b, "__array__")):
         return False
-    import numpy as np  # here: whoever has such leaves has NumPy
+    import numpy as np  # here: code with such leaves has NumPy
 
     try:
         return bool(np.asarray(a).tobytes() == np.asarray(b).tobytes())
-    except Exception:  # a tracer: what it stands for isn't known
+    except Exception:  # a tracer: its value isn't known
         return False
 
 
@@ -155,19 +155,19 @@ _PLAIN = frozenset({bool, int, float, complex, str, bytes})
 def retie(spec: PyDagSpec, tree: Dag, combine: Callable[[Leaf, Leaf], Leaf] | None = None) -> Dag:
     """A tree that lost its sharing, with the sharing of `spec`.
 
-    Such a tree comes out of code that knows no sharing: where `spec` has one object, it holds
-    copies. They become one again.
+    Code that ignores sharing returns such trees: they have copies where `spec` has one object. The
+    copies become one object again.
 
     Args:
         spec: A structure with sharing.
-        tree: Of the structure of `spec`, unfolded or shared in part.
+        tree: A tree with the structure of `spec`, unfolded or partly shared.
         combine: A function of two leaves, such as `jnp.add` for gradients: it folds the distinct
-            copies of a leaf, equal ones too, in the order of the paths. One object that is met
-            twice is one. Left out, copies must be equal: arrays in dtype, shape and bytes.
+            copies of a leaf, also equal copies, in the order of the paths. An object that appears
+            twice counts once. Left out, copies must be equal: arrays in dtype, shape and bytes.
 
     Raises:
         SharingError: Copies differ, and there is no `combine`.
-        ValueError: The tree is structured in another way.
+        ValueError: The tree has another structure.
 
     >>> w = [1.0]
     >>> spec = pydag.dag_structure({"a": w, "b": w})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""optree's half of `PyDagSpec.to_treespec`."""
+"""The part of `PyDagSpec.to_treespec` that depends on optree."""
 
 import functools
 from collections import OrderedDict, defaultdict, deque
@@ -18,10 +18,10 @@ State: TypeAlias = tuple[Any, ...]
 def open_as_optree(
     cls: type, flatten: Any, unflatten: Any, namespace: str, given: tuple[Any, Any]
 ) -> tuple[Any, Any] | str:
-    """What optree has for a registered node: (aux_data, entries); or, in words, why it has none.
+    """(aux_data, entries) of a registered node in optree; or the reason, in words, for its lack.
 
     Args:
-        flatten: The function that pydag opens the class with; None: it does so by itself.
+        flatten: The class's flatten function in pydag; None: the core opens the class itself.
         given: (aux_data, entries); without a function (an object, what stands in its slots).
     """
     entry = optree.register_pytree_node.get(cls, namespace=namespace)
@@ -51,7 +51,7 @@ def _restore(state: State) -> optree.PyTreeSpec:
 
 @functools.cache
 def _check_format() -> None:
-    """Refuses an optree whose specs have another state than the core writes."""
+    """Raises if specs of the installed optree have another state than the core writes."""
     sample = [
         {"b": 0, "a": None},
         OrderedDict(k=0),

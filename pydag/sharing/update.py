@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes what a DAG holds: replaces a part, fills in missing leaves, writes leaves in place."""
+"""Changes the content of a DAG: replaces a part, fills in leaves, writes leaves in place."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, Unpack
@@ -16,7 +16,7 @@ writer_finders: list[Callable[[type], Callable[[Any, Sequence[Any]], None] | Non
 
 
 def find_writer(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
-    """How instances of a class are written that a flatten function opens; None where they can't."""
+    """The writer for instances of a class with a flatten function; None: they can't be written."""
     found = (find(cls) for find in writer_finders)
     return next((writer for writer in found if writer is not None), None)
 
@@ -29,14 +29,14 @@ def dag_replace(
     is_leaf: IsLeaf | None = None,
     **options: Unpack[KeywordOptions],
 ) -> T:
-    """A new tree in which `new` stands in every slot that held the very object `old`.
+    """A new tree with `new` in every slot that held the very object `old`.
 
-    `new` is put there as it is, not copied. The argument stays as it is.
+    `new` isn't copied. The argument is unchanged.
 
     Args:
         tree: The DAG.
         old: A leaf or a container, found by `is`.
-        new: What takes its place.
+        new: The replacement.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
             They are replaced all the same.
 
@@ -58,23 +58,23 @@ def dag_combine(
     namespace: str = "",
     identity: Identity = "all",
 ) -> Dag:
-    """One tree of several that are structured alike: at each place the first that isn't None.
+    """One tree from several with the same structure: at each place the first that isn't None.
 
-    Puts together what a partition took apart. Containers are shared as in the first tree; a leaf is
-    shared where its own tree has one object.
+    It puts the halves of a partition together. Containers have the sharing of the first tree; a
+    leaf has the sharing of its own tree.
 
     Args:
-        trees: One at least.
+        trees: At least one tree.
         is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
             value. True keeps the object whole, as a leaf. Asked of the first tree.
         namespace: Classes registered in this namespace are nodes, too.
         identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-            Here both say the same: only the sharing of containers counts.
+            Makes no difference here: only the sharing of containers counts.
 
     Raises:
         TypeError: There is no tree.
-        ValueError: A tree is structured in another way than the first, None being a leaf.
-        SharingError: A tree holds two containers that differ where the first has one.
+        ValueError: A tree has another structure than the first, with None as a leaf.
+        SharingError: A tree has two different containers where the first has one.
 
     >>> dag_combine({"a": [1, None], "b": None}, {"a": [None, 2], "b": 3})
     {'a': [1, 2], 'b': 3}
@@ -105,23 +105,23 @@ def dag_update(
 ) -> T:
     """Write the leaves of `source` into the objects of `target`; returns `target`.
 
-    All containers stay the objects that they are, so whoever holds one sees the new leaves. Tuples
-    can't be changed, so new tuples replace them. Either all leaves are written or none.
-    Fields of registered classes are written past `__setattr__`, of frozen classes too. Where
-    `target` holds a ref of JAX's, the ref stays and its content is written, once.
+    Containers keep their identity, so code that holds a container sees the new leaves. Tuples can't
+    be changed, so new tuples replace them. Either all leaves are written or none. Fields of
+    registered classes, frozen classes included, are written without `__setattr__`. A ref of JAX
+    in `target` keeps its identity, and its content is written once.
 
     Args:
         target: The DAG whose leaves are written over.
-        source: Of the structure of `target`. Where `target` has one object it must hold one, or
-            equal values.
+        source: A DAG with the structure of `target`. For one object of `target` it must have one
+            object, or equal values.
         is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
             value. True keeps the object whole, as a leaf. Asked of `target`.
 
     Raises:
         TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have
             to change, other than a `Dag` or an optimizer's state of `pydag.jaxinterop`.
-        ValueError: The trees are structured in different ways, an array has another shape than the
-            one that it is written over, or a content doesn't fit its ref.
+        ValueError: The trees have different structures, an array has another shape than the array
+            that it replaces, or a content doesn't fit its ref.
         SharingError: `source` has two answers for one object.
 
     >>> layer = [1.0]
