@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found out about classes, by identity, without running any code of theirs."""
+"""A cache of facts about classes, by identity, which runs no code of the classes."""
 
 import types
 from collections.abc import Callable
@@ -17,7 +17,7 @@ names_in: Callable[[type], "types.MappingProxyType[str, Any]"] = type.__dict__["
 
 
 def inherits(cls: type, base: type) -> bool:
-    """Whether `cls` is `base` or a class below it; no `__subclasscheck__` is asked."""
+    """Whether `cls` is `base` or a class below it; no `__subclasscheck__` is called."""
     return any(known is base for known in bases_of(cls))
 
 
@@ -34,7 +34,7 @@ class ClassTable(WeakTable[Answer]):
     def of(self, instance: Any) -> Answer:
         """The answer for the class of an object."""
         cls = type(instance)
-        known = self._known.get(id(cls))  # as `get` does it: this is asked about every leaf
+        known = self._known.get(id(cls))  # like `get`, inlined: this runs for every leaf
         if known is not None and known[0]() is cls:
             return known[1]
         answer = self._ask(instance)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is registered for a class: here, with optree, or with JAX."""
+"""The registrations of a class: with pydag, with optree, or with JAX."""
 
 import builtins
 import inspect
@@ -16,12 +16,12 @@ from .optree_private import GLOBAL_NAMESPACE
 
 
 class RegistryEntry(NamedTuple):
-    """How a class is opened and built; what `unregister_pydag_node` took out.
+    """How a class is opened and built; `unregister_pydag_node` returns the entry that it removes.
 
     Args:
         type: The class.
         flatten_func, unflatten_func: Its functions; None for a class of `register_fields`.
-        path_entry_type: What stands for an entry in an accessor.
+        path_entry_type: The class of its entries in an accessor.
         kind: The kind of node that its instances are.
         namespace: Where the registration counted; "" is everywhere.
     """
@@ -41,11 +41,11 @@ def get(cls: None = None, /, *, namespace: str = "") -> dict[type, RegistryEntry
 def get(
     cls: type | None = None, /, *, namespace: str = ""
 ) -> dict[type, RegistryEntry] | RegistryEntry | None:
-    """What is registered for a class, or for all of them.
+    """The registration of a class, or of all classes.
 
     Args:
         cls: The class; left out: all classes that the namespace sees.
-        namespace: Where to look first; the global one is seen from everywhere.
+        namespace: The namespace to search first, before the global one.
 
     Returns:
         The entry of the class, or None where it is a leaf; or a dict of entries by class.
@@ -87,7 +87,7 @@ _fixed_entries: dict[int, RegistryEntry] = {}
 
 
 def _entry_of_optree(entry: Any) -> RegistryEntry:
-    """The same in our words; for a builtin class the same object each time, as in optree."""
+    """optree's entry as a `RegistryEntry`; for a builtin class always the same object."""
     if id(entry) in _builtin_entries:
         return _builtin_entries[id(entry)][1]
     ours = RegistryEntry(*(getattr(entry, name) for name in RegistryEntry._fields))

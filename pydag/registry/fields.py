@@ -20,7 +20,7 @@ module_listeners: list[Callable[[type], object]] = []
 """Are told of each class of modules that is registered globally."""
 
 
-# No generators below: CPython 3.13 crashes where memory ends while one is made.
+# No generators below: CPython 3.13 crashes if memory runs out while it makes a generator.
 
 
 def _slots(cls: type) -> list[str]:
@@ -37,7 +37,7 @@ def _slots(cls: type) -> list[str]:
 
 
 def _rank(given: list[str], stored: str) -> int:
-    """Where a slot was named, by its name as it is stored."""
+    """The position of a slot in the given names, by its stored name."""
     ends = [stored == name for name in given]
     if True not in ends:
         ends = [stored.endswith(name) for name in given]
@@ -59,7 +59,7 @@ def check_distinct(data: Names, meta: Names) -> None:
 
 
 def _of_class(cls: type, name: str) -> object:
-    """What a class has under a name, past its metaclass."""
+    """The attribute of a class with this name, without its metaclass."""
     for base in cls.__mro__:
         if name in base.__dict__:
             found: object = base.__dict__[name]
@@ -68,7 +68,7 @@ def _of_class(cls: type, name: str) -> object:
 
 
 def check_complete(cls: type, named: Names) -> None:
-    """Checks the fields that were named: an object that is built has nothing but these.
+    """Checks the named fields: an object that is built has only these.
 
     Raises:
         ValueError: They leave out a field of a dataclass, or a slot.
@@ -85,7 +85,7 @@ def check_complete(cls: type, named: Names) -> None:
 
 
 def check_stored(cls: type, named: Names) -> None:
-    """Raises `ValueError` where a field that was named is a property."""
+    """Raises `ValueError` if a named field is a property."""
     if computed := [name for name in named if isinstance(_of_class(cls, name), property)]:
         raise ValueError(
             f"{computed} can't be fields: these are properties of {cls!r}, and nothing is stored "
@@ -94,19 +94,19 @@ def check_stored(cls: type, named: Names) -> None:
 
 
 def cached_names(cls: type) -> list[str]:
-    """The names under which a `functools.cached_property` stores what it has computed."""
+    """The names under which a `functools.cached_property` stores its value."""
     names = dict.fromkeys([name for base in cls.__mro__ for name in base.__dict__])
     found = [(name, _of_class(cls, name)) for name in names]
     return [x.attrname or name for name, x in found if isinstance(x, functools.cached_property)]
 
 
 def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, Names, Names, Names]:
-    """(data fields, slots, meta fields, what is cached).
+    """(data fields, slots, meta fields, cached properties).
 
     Data fields `None` means every attribute that an instance has: its `__dict__`, and those of the
     slots that are set. A class that inherits from a dataclass without being one itself may have
-    attributes beside the dataclass's fields, so only the class's own `@dataclass` counts. What is
-    cached is no attribute: a new instance computes it when it is asked for.
+    attributes beside the dataclass's fields, so only the class's own `@dataclass` counts. A cached
+    property is no attribute: a new instance computes it again at its first use.
     """
     if data is None and dataclasses.is_dataclass(cls):
         fields = dataclasses.fields(cls)
@@ -154,19 +154,19 @@ def register_fields(
 
     No Python code runs for such a node: instances are made without `__init__`, and the attributes
     are read from and written to `__dict__` and slots, as `copy.copy` does, past any property,
-    `__getattribute__` or `__setattr__`. A function, a class decorator (bare or with arguments), and
-    fit for `__init_subclass__`: the fields are looked up when the class is first used, so
-    `@dataclass` may come later.
+    `__getattribute__` or `__setattr__`. It works as a function, as a class decorator (bare or with
+    arguments), and in `__init_subclass__`: the fields are looked up when the class is first used,
+    so `@dataclass` may come later.
 
     Args:
         cls: The class. Left out, `register_fields` returns a decorator.
         data_fields: The attributes that are children, in this order. None: the fields of a
-            dataclass but for those marked static (`metadata={"static": True}`), which are meta; of
-            any other class all of `__dict__`, by name, but for what a `functools.cached_property`
-            has stored, then every slot of `__slots__` that is set, bases first. What is built has
-            these attributes in the order in which they were set.
+            dataclass except those marked static (`metadata={"static": True}`), which are meta; for
+            any other class all of `__dict__`, by name, without the stored values of a
+            `functools.cached_property`, then every slot of `__slots__` that is set, bases first.
+            New objects have these attributes in the order in which they were set.
         meta_fields: The attributes that are part of the structure, compared by `==`.
-        namespace: Where the registration counts; left out: everywhere.
+        namespace: The namespace of the registration; left out: all namespaces.
         preserve_relative_identities: False makes each occurrence of an object a node of its own.
 
     Raises:
@@ -212,19 +212,19 @@ def register_module(
     namespace: str = GLOBAL_NAMESPACE,
     preserve_relative_identities: bool = True,
 ) -> Any:
-    """Make a class a node, as `register_fields` does, and say that it is a module.
+    """Make a class a node, as `register_fields` does, and mark it as a module.
 
-    To `pydag.jaxinterop` the Python numbers and flags that a module holds, itself or in builtin
+    For `pydag.jaxinterop` the Python numbers and flags that a module holds, itself or in builtin
     containers, are configuration: not traced, not differentiated, not optimized. A function can
-    branch on them. In records, the classes of `register_fields`, numbers are data. To everything
-    else, and to the structure, the two are the same. Where `pydag.jaxinterop` is loaded, or once it
-    is, JAX sees the instances, too, as by its `register`, unless JAX knows the class already.
+    branch on them. In records, the classes of `register_fields`, numbers are data. There is no
+    other difference between the two, and none in the structure. Once `pydag.jaxinterop` is loaded,
+    the class is also registered with JAX, as by its `register`, unless JAX knows it already.
 
     Args:
         cls: The class. Left out, `register_module` returns a decorator.
         data_fields: The attributes that are children. None: as for `register_fields`.
         meta_fields: The attributes that are part of the structure, compared by `==`.
-        namespace: Where the registration counts; left out: everywhere.
+        namespace: The namespace of the registration; left out: all namespaces.
         preserve_relative_identities: False makes each occurrence of an object a node of its own.
 
     Raises:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions by their names, `module:qualname`, for files.
 
-A file may name any function. One is found only among those that the reader of the file named, and
-among functions of JAX and NumPy that are known to do no more than compute an array. Nothing is
-imported for it, and no attribute of a module is taken for the sake of its name.
+A file may name any function. pydag finds only functions that the reader of the file named, and
+functions of JAX and NumPy that are known to do no more than compute an array. It imports nothing
+for that, and never looks up an attribute of a module by a name in the file.
 """
 
 import sys
@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 
 
 def found_under(module: str, path: str) -> Any:
-    """What a loaded module has under a name; None if it has nothing there. No code runs for it."""
+    """The object of a loaded module with this name; None if there is none. It runs no code."""
     found: Any = sys.modules.get(module)
     holder: Any = None
     for part in path.split("."):
@@ -35,7 +35,7 @@ def _known() -> dict[str, frozenset[str]]:
 
 
 def _known_name(f: Function) -> str | None:
-    """The name of a function of the list, by which it is written whatever it says of itself."""
+    """The name of a function in the list, which is written whatever its `__name__` is."""
     for module, names in _known().items():
         for name in names:
             if found_under(module, name) is f:
@@ -75,10 +75,10 @@ class FunctionNames:
     """The functions that a file may use.
 
     Args:
-        asked: Those that its reader named.
+        asked: The functions that the reader of the file named.
 
     Raises:
-        TypeError: One of them is no function that can be found by its name.
+        TypeError: One of them is not a function that can be found by its name.
     """
 
     def __init__(self, asked: Iterable[Function] = ()) -> None:
@@ -93,10 +93,10 @@ class FunctionNames:
             self._asked[name] = f
 
     def find(self, name: str) -> Function:
-        """The function of a name.
+        """The function with this name.
 
         Raises:
-            UnaskedFunctionError: There is none.
+            UnaskedFunctionError: The file may not use such a function.
         """
         asked = self._asked.get(name)
         if asked is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registering classes as nodes.
 
-A class that is registered with optree is a node here too. Where a class is registered more than
+A class that is registered with optree is a node in pydag, too. If a class is registered more than
 once, the order is: pydag in the namespace, optree in the namespace, pydag globally, optree
 globally, JAX (once `pydag.jaxinterop` is imported).
 """
@@ -25,7 +25,7 @@ C = TypeVar("C", bound=type)
 
 
 def checked_namespace(cls: object, namespace: object) -> str:
-    """The name of the namespace; TypeError or ValueError for what can't be one, or no class."""
+    """The name of the namespace; raises TypeError or ValueError if it or the class is invalid."""
     if not inspect.isclass(cls):
         raise TypeError(f"Expected a class, got an instance of {type(cls).__name__}.")
     if namespace is GLOBAL_NAMESPACE:
@@ -40,7 +40,7 @@ def checked_namespace(cls: object, namespace: object) -> str:
 
 
 class _Register(Protocol):
-    """The type of `register_pydag_node`: a function that has a function."""
+    """The type of `register_pydag_node`: a function with an attribute `get`."""
 
     def __call__(
         self,
@@ -79,8 +79,8 @@ def register_pydag_node(
 ) -> C:
     """Make a class a node, by two functions.
 
-    `register_pydag_node.get(cls, namespace=...)` tells what is registered for a class, here or with
-    another library; without a class it gives all entries, by class.
+    `register_pydag_node.get(cls, namespace=...)` returns the registration of a class, with pydag or
+    another library; without a class it returns all entries, by class.
 
     Args:
         cls: The class.
@@ -88,8 +88,8 @@ def register_pydag_node(
             once for each distinct object. `entries` names the children in paths; without it they
             are numbered. Compared by `==`, `aux_data` is part of the structure.
         unflatten_func: `(aux_data, children) -> object`; `children` is a tuple.
-        path_entry_type: What stands for an entry in an accessor.
-        namespace: Where the registration counts; left out: everywhere.
+        path_entry_type: The class of its entries in an accessor.
+        namespace: The namespace of the registration; left out: all namespaces.
         preserve_relative_identities: False makes each occurrence of an object a node of its own.
 
     Returns:
@@ -101,7 +101,7 @@ def register_pydag_node(
             the namespace is an empty string.
 
     Warns:
-        UserWarning: The class is one of namedtuples or struct sequences, which are nodes anyway.
+        UserWarning: The class is a namedtuple or a struct sequence, which is a node anyway.
 
     >>> class Pair:
     ...     def __init__(self, x, y):
@@ -130,7 +130,7 @@ def register_pydag_node(
 
 
 def _warn_of_override(cls: type, namespace: str) -> None:
-    """Classes of tuples with names are nodes by themselves; a registration takes that place."""
+    """Warns that a registration overrides how namedtuples and struct sequences are opened."""
     if _core.is_namedtuple_class(cls):
         base = "subclass of `collections.namedtuple`"
     elif _core.is_structseq_class(cls):
@@ -196,14 +196,14 @@ def register_pydag_node_class(
     Args:
         cls: The class. Left out, `register_pydag_node_class` returns a decorator. A string in its
             place is the namespace.
-        path_entry_type: What stands for an entry in an accessor; left out: what the class has as
+        path_entry_type: The class of its entries in an accessor; left out: the class's attribute
             `TREE_PATH_ENTRY_TYPE`.
-        namespace: Where the registration counts; left out: everywhere.
+        namespace: The namespace of the registration; left out: all namespaces.
         preserve_relative_identities: False makes each occurrence of an object a node of its own.
 
     Raises:
         TypeError: The class doesn't have the methods.
-        ValueError: As `register_pydag_node`; or the namespace is given twice.
+        ValueError: As for `register_pydag_node`; or the namespace is given twice.
 
     >>> @register_pydag_node_class
     ... class Box:
@@ -245,14 +245,14 @@ def register_pydag_node_class(
 
 
 def unregister_pydag_node(cls: type, /, *, namespace: str = GLOBAL_NAMESPACE) -> RegistryEntry:
-    """Take a registration out again; specs that were made with it keep working.
+    """Remove a registration; specs that were made with it keep working.
 
     Args:
         cls: The class.
-        namespace: That in which it was registered; left out: the global one.
+        namespace: The namespace of the registration; left out: the global one.
 
     Returns:
-        What was registered.
+        The removed registration.
 
     Raises:
         ValueError: The class is not registered in that namespace, or is a builtin container.
@@ -264,8 +264,8 @@ def unregister_pydag_node(cls: type, /, *, namespace: str = GLOBAL_NAMESPACE) ->
 
 
 def clear_caches() -> None:
-    """Forget what the core remembers of structures, keys and classes.
+    """Clear the core's caches of structures, keys and classes.
 
-    Nothing depends on it but the time that the next calls take, and the memory.
+    This affects only the memory, and the time that the next calls take.
     """
     _core.clear_caches()

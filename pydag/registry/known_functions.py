@@ -2,7 +2,7 @@
 """Functions that a file may name by itself: they compute an array from arrays, and do nothing else.
 
 They are listed one by one. An attribute of a module may be anything: `numpy.load` unpickles,
-`numpy.memmap` and `numpy.savetxt` touch files, `jax.numpy.vectorize` calls what it is given.
+`numpy.memmap` and `numpy.savetxt` touch files, `jax.numpy.vectorize` calls its argument.
 """
 
 
@@ -19,7 +19,7 @@ log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor m
 multiply negative nextafter not_equal positive power rad2deg radians reciprocal remainder rint sign
 signbit sin sinh sqrt square subtract tan tanh true_divide trunc
 """)
-# The same entries in another arrangement, a part of them, or several arrays as one.
+# The same entries in another arrangement, a part of them, or several arrays joined.
 _ARRANGED = _names("""
 array asarray astype atleast_1d atleast_2d atleast_3d broadcast_to column_stack concatenate diag
 diagflat diagonal dstack expand_dims flip fliplr flipud hstack matrix_transpose moveaxis
@@ -27,7 +27,7 @@ permute_dims ravel reshape roll rollaxis rot90 squeeze stack swapaxes take take_
 tril triu
 vstack where
 """)
-# Products, sums and what is made of them.
+# Products, sums and functions of them.
 _REDUCED = _names("""
 all amax amin any argmax argmin argsort average clip convolve correlate cov cross cumprod cumsum
 diff dot einsum inner interp kron linalg.cholesky linalg.det linalg.inv linalg.matrix_power

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order classes were registered here, and which fields each declares.
+"""The order in which classes were registered, and the fields that each declares.
 
-A class that is defined anew under the same name, as where a notebook's cell is run twice, takes the
-old one's place in files.
+If a class is defined again under the same name, as by running a notebook's cell twice, files use
+the new class.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ Fields = tuple[tuple[str, ...] | None, tuple[str, ...]]
 """Data and meta fields; None: all attributes that an instance has."""
 
 _times = itertools.count()
-# When a class was registered, and what tells its fields.
+# When a class was registered, and the function that returns its fields.
 _known: WeakTable[tuple[int, Callable[[type], Any] | None]] = WeakTable()
 
 
@@ -24,13 +24,13 @@ def note(cls: type, fields: Callable[[type], Any] | None = None) -> None:
     """Notes that a class was registered just now.
 
     Args:
-        fields: Gives data fields, slots and meta fields. It must not hold the class.
+        fields: Returns data fields, slots and meta fields. It must not refer to the class.
     """
     _known.set(cls, (next(_times), fields))
 
 
 def in_order(classes: Iterable[Any]) -> list[Any]:
-    """Classes in the order of their registration; first those of which nothing is known."""
+    """Classes in the order of their registration, unknown classes first."""
     return sorted(classes, key=lambda cls: _known.get(cls, (-1, None))[0])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the core asks of Python when it meets a class for the first time."""
+"""The Python functions that the core calls when it first sees a class."""
 
 import enum
 import sys
@@ -19,12 +19,12 @@ from .optree_private import is_dict_insertion_ordered, optree_registry
 Foreign = tuple[Callable[..., Any], Callable[..., Any], type] | object
 Lookup = Callable[[type], Foreign | None]
 
-# What `copy.deepcopy` treats as atomic. Instances of subclasses aren't, except classes and enums.
+# The classes that `copy.deepcopy` treats as atomic. Of their subclasses only metaclasses and enums.
 _VALUES = (
     type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented),
     types.FunctionType, types.BuiltinFunctionType, types.CodeType, property, weakref.ref,
 )  # fmt: skip
-# By identity: a metaclass may say that a class is equal to any other.
+# By identity: a metaclass may make a class equal to any other class.
 _VALUE_IDS = frozenset(map(id, _VALUES))
 
 _value_bases: list[type] = [type, enum.Enum]
@@ -39,7 +39,7 @@ _fallback_classes: list[Callable[[], Iterable[object]]] = []
 def add_fallback(
     lookup: Lookup, registry: dict[Any, Any], classes: Callable[[], Iterable[object]] = lambda: ()
 ) -> None:
-    """Ask `lookup` about the classes in `registry` that neither pydag nor optree knows.
+    """Call `lookup` for classes in `registry` that neither pydag nor optree knows.
 
     Args:
         classes: Lists the classes that it knows.
@@ -51,7 +51,7 @@ def add_fallback(
 
 
 def set_value_base(base: type) -> None:
-    """Take the instances of a class, and of those below it, for values, which have no identity."""
+    """Treat the instances of a class and its subclasses as values, which have no identity."""
     _value_bases.append(base)
     _core.set_value_base(base)
 
@@ -68,7 +68,7 @@ def is_found_by_identity(cls: type) -> bool:
 
 
 def optree_entry(cls: type, namespace: str) -> Any:
-    """What optree has registered for a class, or None."""
+    """optree's registration of a class, or None."""
     if is_found_by_identity(cls):
         return optree.register_pytree_node.get(cls, namespace=namespace)
     entries = list(optree_registry.values())
@@ -109,7 +109,7 @@ _MODULES = {"equinox": "Module", "flax.nnx": "Pytree"}
 
 
 def _warn_of_module(cls: type) -> None:
-    """Warns that modules of a library of JAX are leaves, because the JAX boundary isn't there."""
+    """Warns that modules of a JAX library are leaves, since `pydag.jaxinterop` isn't imported."""
     for library, name in _MODULES.items():
         base = getattr(sys.modules.get(library), name, None)
         if base is not None and any(above is base for above in cls.__mro__):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registered classes by their names: `module.qualname`.
 
-What is written to a file names classes; only a class that is registered by the time of reading is
-found, or one that the reader names. Of several that have one name it is the one that was registered
-last. Nothing is imported for it.
+A file names classes. Reading finds only classes that are registered by then, or that the reader
+names. Of several classes with one name it finds the class that was registered last. It imports
+nothing.
 """
 
 import builtins
@@ -20,10 +20,10 @@ from . import lookup
 from .function_names import FunctionNames
 from .latest import Fields, declared_fields, in_order
 
-# What a name stands for: the class of a node, that of a namedtuple or struct sequence, a default
+# The meaning of a name: the class of a node, of a namedtuple or struct sequence, a default
 # factory, or a class that is itself a value.
 Role = Literal["node", "class", "factory", "value"]
-# Calling one of these runs no code but Python's own.
+# A call of one of these runs only code of Python itself.
 _PLAIN = (
     bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, type(None),
     collections.OrderedDict, collections.defaultdict, collections.deque,
@@ -39,7 +39,7 @@ def class_name(cls: type) -> str:
     return f"{_own_module(cls)}.{_own_qualname(cls)}"
 
 
-# Typed for one class; without one it gives all of them.
+# Typed for a call with a class; without a class it returns all entries.
 _optree_entries: Any = optree.register_pytree_node.get
 
 
@@ -51,11 +51,11 @@ def _registered(namespace: str) -> Iterator[Iterable[object]]:
 
 
 class UnaskedError(ValueError):
-    """A file names classes that it may not use by itself.
+    """A file names classes that it may not use unless the reader names them.
 
     Args:
-        classes: All of them.
-        where: Where the first one stands.
+        classes: These classes.
+        where: Where the first of them appears.
     """
 
     def __init__(self, classes: list[type], where: str = "") -> None:
@@ -85,7 +85,7 @@ def _by_name(classes: Iterable[object]) -> dict[str, list[type]]:
 
 
 def _is_quiet(cls: type) -> bool:
-    """Whether a class can be hashed, compared and looked at without code of its metaclass."""
+    """Whether a class can be hashed, compared and inspected without code of its metaclass."""
     meta = type(cls)
     looks = meta.__getattribute__ is type.__getattribute__ and not hasattr(meta, "__getattr__")
     return looks and lookup.is_found_by_identity(cls)
@@ -95,9 +95,9 @@ class ClassNames:
     """The registered classes that a namespace sees: its own, the global ones, and JAX's.
 
     Args:
-        asked: The classes that the reader of a file named. Beside them the file may use only what
-            runs no code of a class: builtin ones, and those of `register_fields`. None: all of
-            them, since nothing is built.
+        asked: The classes that the reader of a file named. Besides them the file may use only
+            classes whose code isn't run: builtin classes, and those of `register_fields`. None: any
+            class, since nothing is built.
         functions: The functions that may be named.
     """
 
@@ -124,11 +124,11 @@ class ClassNames:
         """The class of that name that was registered last.
 
         Raises:
-            UnaskedError: The file may not use it so by itself.
-            ValueError: None is registered.
+            UnaskedError: The file may not use it unless the reader names it.
+            ValueError: No such class is registered.
 
         Warns:
-            UserWarning: An earlier one declares other fields.
+            UserWarning: An earlier class of that name declares other fields.
         """
         asked = (self._asked or {}).get(name)
         found = asked or self._classes.get(name) or _builtin(name)
@@ -151,7 +151,7 @@ class ClassNames:
         return role in ("node", "value") and _is_quiet(cls) and self._is_built_by_fields(cls)
 
     def _is_built_by_fields(self, cls: type) -> bool:
-        """Whether instances are made and dropped without any function of the class."""
+        """Whether instances are made and destroyed without any function of the class."""
         found = _core.find_registration(cls, self.namespace)
         return found is not None and found[0] is None and not hasattr(cls, "__del__")
 

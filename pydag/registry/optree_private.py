@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What we use of optree that optree doesn't promise to keep, all of it looked up here, at import.
+"""The private names of optree that pydag uses, all looked up here, at import.
 
 (For JAX there is jaxinterop/foreign/jax_private.py.)
 """
@@ -14,7 +14,7 @@ def look_up(module: str, name: str, works_with: str, requirement: str) -> Any:
 
     Args:
         works_with: The versions of the library that have it, in words.
-        requirement: The same for pip.
+        requirement: The same as a requirement for pip.
 
     Raises:
         ImportError: The library doesn't have it.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of objects, as long as they live: classes, structures, modules.
+"""Facts about objects, as long as they live: classes, structures, modules.
 
-An object is found by what it is, never by `==`, and is not kept alive. To be told of its death by a
-callback is not enough: a collector that finds it in garbage may clear a weak reference without
-calling back, and another object may get its address. So whoever looks asks the weak reference.
+An object is found by identity, never by `==`, and is not kept alive. A callback at its death is not
+enough: a collector that finds it in garbage may clear a weak reference without calling back, and
+another object may get its address. So each lookup checks the weak reference.
 
-Threads may look and set at the same time. Looking takes no lock.
+Threads may read and write at the same time. Reading takes no lock.
 """
 
 import threading
@@ -22,20 +22,20 @@ class WeakTable(Generic[Value]):
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[object], Value]] = {}
-        self._room = 64  # how many there may be before the dead ones are looked for
-        # For changes. A collection of garbage may come back here while it is held.
+        self._room = 64  # the number of entries at which dead ones are removed
+        # For changes. A garbage collection may call this table again while the lock is held.
         self._lock = threading.RLock()
 
     def get(self, owner: object, default: Default) -> Value | Default:
-        """What was set for this very object."""
+        """The value that was set for this very object."""
         found = self._known.get(id(owner))
         return default if found is None or found[0]() is not owner else found[1]
 
     def set(self, owner: object, value: Value) -> None:
-        """Keeps a value for an object, instead of the one that it had.
+        """Sets the value of an object, replacing an earlier value.
 
         Raises:
-            TypeError: There are no weak references to the object.
+            TypeError: The object can't have weak references.
         """
         known, address, lock = self._known, id(owner), self._lock
 
@@ -66,7 +66,7 @@ class WeakTable(Generic[Value]):
         self._room = 2 * len(self._known) + 64
 
     def addresses(self) -> KeysView[int]:
-        """The ids of what is known, as they are at any time; and perhaps of what is gone."""
+        """A live view of the ids of known objects, and perhaps of dead ones."""
         return self._known.keys()
 
     def __len__(self) -> int:
