@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structure of a tree in which some objects are several."""
+"""The structure of a tree in which some shared objects are split."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ Below = Callable[[int, Any, Sequence[int]], Sequence[Any]]
 
 
 class Apart(NamedTuple):
-    """A structure in which objects came apart.
+    """A structure in which shared objects were split.
 
     Args:
         spec: The structure.
@@ -28,9 +28,9 @@ class Apart(NamedTuple):
 
 
 def apart(listing: Listing, spec: PyDagSpec, state: Hashable, below: Below) -> Apart:
-    """The structure in which a shared object is one object for each state in which it is met.
+    """Splits each shared object into one object for each state in which it is reached.
 
-    Nothing of the user's is built for it.
+    No object of the user is built for that.
 
     Args:
         listing: Of `spec`.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that mean the call of a function.
+"""Nodes that represent the call of a function.
 
-Their children are its arguments; their meta fields say which function it is, and with which keyword
-arguments. Views show such a node as `f(a, b, axis=1)`, and files hold the function by its name.
+Their children are the arguments; their meta fields are the function and its keyword arguments.
+Views show such a node as `f(a, b, axis=1)`, and files store the function by its name.
 """
 
 import functools
@@ -20,9 +20,9 @@ Options = tuple[tuple[str, Any], ...]
 
 
 class Applied(functools.partial[Any]):
-    """A partial that is equal to another one of the same function with the same arguments.
+    """A partial that is equal to a partial of the same function with the same arguments.
 
-    1, 1.0 and True are three arguments, as they are to a compiled function.
+    1, 1.0 and True are different arguments, as for a compiled function.
 
     A `functools.partial` is equal only to itself, so a model that is built twice would have two
     structures.
@@ -30,7 +30,7 @@ class Applied(functools.partial[Any]):
 
     @staticmethod
     def of(f: Callable[..., Any]) -> Callable[..., Any]:
-        """A function; for a partial, one that is compared by what it holds."""
+        """The function; a partial becomes one that is compared by its content."""
         if isinstance(f, functools.partial) and type(f) is not Applied:
             return Applied(f.func, *f.args, **f.keywords)
         return f
@@ -53,17 +53,17 @@ class Applied(functools.partial[Any]):
 
 
 class FunctionName(str):
-    """A function that is known by name alone, from a file: `module:qualname`."""
+    """A function from a file, known only by name: `module:qualname`."""
 
     __slots__ = ()
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
-        """Only so that a partial takes it."""
+        """Exists only because a partial needs a callable."""
         raise TypeError(f"{self} is known by name alone")
 
 
 class Call(NamedTuple):
-    """The function of a node that means a call."""
+    """The function of a node that represents a call."""
 
     f: Any
     options: Options
@@ -78,21 +78,21 @@ _classes: WeakTable[bool] = WeakTable()
 
 
 def means_call(cls: type) -> None:
-    """Notes that the nodes of a class of `register_fields` mean calls.
+    """Notes that the nodes of a class of `register_fields` represent calls.
 
-    Its one data field is a tuple of the arguments. Its two meta fields are the function and the
+    Its only data field is a tuple of the arguments. Its two meta fields are the function and the
     keyword arguments, as `Options`.
     """
     _classes.set(cls, True)
 
 
 def is_call_class(cls: object) -> bool:
-    """Whether the nodes of a class mean calls."""
+    """Whether the nodes of a class represent calls."""
     return _classes.get(cls, False)
 
 
 def call_of(cls: object, meta: Any) -> Call | None:
-    """The call that a node means; None if it means none.
+    """The call that a node represents; None for other nodes.
 
     Args:
         cls: The class of the node, or its name.
@@ -108,19 +108,19 @@ def call_of(cls: object, meta: Any) -> Call | None:
 
 
 def are_options(x: Any) -> bool:
-    """Whether something that was read is `Options`."""
+    """Whether a value from a file is `Options`."""
     return type(x) is tuple and all(
         type(pair) is tuple and len(pair) == 2 and type(pair[0]) is str for pair in x
     )
 
 
 def is_function_of_file(f: Any) -> bool:
-    """Whether a function is known by name alone, or is a partial of such a one."""
+    """Whether a function is known only by name, or is a partial of such a function."""
     return type(f.func if type(f) is Applied else f) is FunctionName
 
 
 def as_in_file(f: Any) -> Any:
-    """A function as it is in a file that was read; one without a name as it is."""
+    """A function as reading a file gives it; a function without a name is unchanged."""
     if type(f) is Applied:
         return Applied(as_in_file(f.func), *f.args, **f.keywords)
     name = function_name(f) if callable(f) else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and checks the JSON of a structure. Nothing in it is taken on trust.
+"""Reads and checks the JSON of a structure. Nothing in it is trusted.
 
-Whatever is wrong is a `ValueError` that names the field. Memory stays in proportion to the text: a
-number of children is only a number until the children have been read.
+Each mistake is a `ValueError` that names the field. Memory is proportional to the text: nothing is
+allocated for a number of children before the children have been read.
 """
 
 from collections.abc import Iterable
@@ -25,11 +25,11 @@ class Kind(NamedTuple):
     """A kind of node in JSON."""
 
     name: str
-    roles: tuple[str, ...]  # of its references: under which name they are written
+    roles: tuple[str, ...]  # of its references: the names under which they are written
     known: NodeKind
 
 
-# Where JSON has a name of its own. All other roles are "value".
+# Roles with their own name in JSON. All other roles are "value".
 _NAMES = {"custom type": "custom", "leaf": "*", "struct sequence": "structseq"}
 _ROLES = {
     "registration": "node",
@@ -50,7 +50,7 @@ _BY_NAME = {kind.name: kind for kind in KINDS.values()}
 
 
 class MalformedError(ValueError):
-    """Names the field that is wrong, and says why; an error of the core's says both."""
+    """Names the wrong field and the reason; an error of the core has both in its text."""
 
     def __init__(self, *what: object) -> None:
         super().__init__(": ".join(map(str, ("malformed structure", *what))))
@@ -81,7 +81,7 @@ def _field(document: dict[str, Any], name: str, cls: type) -> Any:
 
 
 def check_version(found: Any) -> None:
-    """Refuses what another version has written."""
+    """Refuses the format of another version."""
     if type(found) is not int or found != VERSION:
         raise MalformedError(
             "pydag", f"expected version {VERSION}, got {str(found)[:40]}: another pydag wrote it"
@@ -89,7 +89,7 @@ def check_version(found: Any) -> None:
 
 
 class Document:
-    """A structure that was read, and is whole: as a spec, or as a listing without its classes."""
+    """A structure that was read and checked: as a spec, or as a listing without its classes."""
 
     def __init__(self) -> None:
         self.none_is_leaf = False
@@ -130,13 +130,13 @@ class Document:
 
     def _read_rows(self, nodes: list[Any]) -> tuple[Row, ...]:
         leaf = "leaf", False, 0
-        known: dict[tuple[Any, ...], Row] = {}  # most nodes are like one before
+        known: dict[tuple[Any, ...], Row] = {}  # most nodes are like an earlier one
         rows: list[Row] = []
         for i, node in enumerate(nodes):
             if node == "*":
                 rows.append(leaf)
                 continue
-            # Of these classes alone: True and 1.0 would be found as 1.
+            # Only these classes: the lookup would find 1 for True and 1.0.
             is_plain = type(node) is list and set(map(type, node)) <= {str, int}
             row = known.get(tuple(node)) if is_plain else None
             if row is None:
@@ -181,9 +181,9 @@ class Document:
         """The structure itself. Raises ValueError where a class isn't registered here.
 
         Args:
-            namespace: In which classes are looked up; None: that of the document.
-            asked: Which classes the reader named (see `ClassNames`).
-            functions: Which functions may be named.
+            namespace: Where classes are looked up; None: the namespace of the document.
+            asked: The classes that the reader named (see `ClassNames`).
+            functions: The functions that the file may name.
         """
         space = self.namespace if namespace is None else namespace
         _core.check_namespace(space)
@@ -209,7 +209,7 @@ class Document:
             raise MalformedError("refs", error) from None
 
     def _place_of(self, ref: int) -> str:
-        """Where a reference is used first."""
+        """The place where a reference is first used."""
         position = next(i for i, row in enumerate(self.rows) if ref in row[3:])
         return f"at {shorten(self.listing().path_text(position, 'tree'))}: "
 
@@ -264,7 +264,7 @@ def _tuple_class(name: str, names: ClassNames) -> type:
 
 
 def _state_ref(ref: dict[str, Any], names: dict[str, ClassNames], space: str) -> Any:
-    """A reference as the pickle format has it."""
+    """A reference in the form of the pickle format."""
     if "keys" in ref:
         keys = tuple(decode(key, names[space]) for key in ref["keys"])
         return keys, tuple(ref["order"]) if "order" in ref else None

@@ -8,8 +8,8 @@ from .kinds import NODE_KINDS
 from .listing import Record
 from .values import decode
 
-# A node as the core has it: the name of its kind, is_anchor, the number of children (for an alias
-# that of its anchor), the index of each reference.
+# A node in the core's form: the name of its kind, is_anchor, the number of children (for an alias
+# the number of its anchor), the index of each reference.
 Row = tuple[Any, ...]
 _ROLES = {kind.name: kind.roles for kind in NODE_KINDS}
 
@@ -34,7 +34,7 @@ class Records:
         self._rows, self._refs = rows, refs
 
     def make(self) -> list[Record]:
-        """A record for each node, as the core's listing has them."""
+        """A record for each node, as in the core's listing."""
         records: list[Record] = []
         open_nodes: list[tuple[Row, int]] = []  # with the number of the next child
         number = 0

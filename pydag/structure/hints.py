@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said besides, where a function failed at a leaf."""
+"""Hints for the error of a function that failed at a leaf."""
 
 from .text import array_outline
 

@@ -5,7 +5,7 @@
 
 `nodes` has the nodes in pre-order: a leaf is "*", None is null, an alias the number of its anchor,
 and any other node [kind, number of children, references ...]. An anchor is marked by "&": "&*",
-"&list". Anchors are numbered in their order. A reference is an index of `refs`, in which stands
+"&list". Anchors are numbered in their order. A reference is an index of `refs`, whose items are
 
     {"keys": [...], "order": [...]}   keys as they were inserted, and their order of traversal
     {"node": "module.Name", "namespace": ""}     a registered class
@@ -13,7 +13,7 @@ and any other node [kind, number of children, references ...]. An anchor is mark
     {"factory": "builtins.list"}                 of a defaultdict
     {"value": ...}                               maxlen, aux_data, entries, values of meta fields
 
-The order is left out where it is that of insertion. How values are written: values.py.
+The order is left out if it is the order of insertion. values.py explains how values are written.
 """
 
 from typing import Any
@@ -48,7 +48,7 @@ class _Writer:
         self._table: list[Any] = []
 
     def document(self) -> dict[str, Any]:
-        """The whole of it."""
+        """The whole document."""
         known: dict[Any, Any] = {}  # most nodes are like one before
         nodes = []
         for position, row in enumerate(self._rows):
@@ -106,10 +106,10 @@ class _FailedError(Exception):
 
 
 def document_of(spec: PyDagSpec) -> dict[str, Any]:
-    """A spec as what JSON is written from.
+    """A spec as the object that is written as JSON.
 
     Raises:
-        TypeError: A key, aux_data or the value of a meta field can't be written; the path is named.
+        TypeError: A key, aux_data or a meta field can't be written; the error names the path.
         ValueError: Two registered classes have one name.
     """
     try:
@@ -135,7 +135,7 @@ def to_json(spec: PyDagSpec) -> str:
         spec: The structure.
 
     Raises:
-        TypeError: One of them is something else; the path is named.
+        TypeError: One of them has another type; the error names the path.
         ValueError: Two registered classes have one name.
 
     >>> w = [1.0]
@@ -150,17 +150,17 @@ def to_json(spec: PyDagSpec) -> str:
 def from_json(text: str, namespace: str | None = None) -> PyDagSpec:
     """The structure that was written by `to_json`. Nothing is imported for it.
 
-    No code of a class runs, either: the text names classes that are registered here, and makes a
-    structure of them. Building from it, `unflatten`, calls the functions of these classes with
-    what the text says. `pydag.files.load` refuses classes that its caller didn't name.
+    No code of a class runs, either: the text names registered classes, and the result is a
+    structure of them. Building a tree from it, `unflatten`, calls the functions of these classes
+    with data from the text. `pydag.files.load` refuses classes that its caller didn't name.
 
     Args:
-        text: What `to_json` gave. It need not be believed.
-        namespace: In which registered classes are looked up; None: that which was written.
+        text: The result of `to_json`. It may come from an untrusted source.
+        namespace: Where registered classes are looked up; None: the namespace in the text.
 
     Raises:
-        ValueError: The text is malformed, or a class in it isn't registered here. The field is
-            named.
+        ValueError: The text is malformed, or a class in it isn't registered here. The error names
+            the field.
 
     >>> spec = pydag.dag_structure({"a": [1, 2]})
     >>> pydag.PyDagSpec.from_json(spec.to_json()) == spec

@@ -10,10 +10,10 @@ class NodeKind(NamedTuple):
     """A kind of node.
 
     Args:
-        name: As listings have it.
-        roles: What its references are, in their order: "keys", "names", "class",
+        name: Its name in listings.
+        roles: The roles of its references, in their order: "keys", "names", "class",
             "default_factory", "maxlen", "registration", "aux_data", "meta", "entries".
-        is_mapping: Such kinds match one another.
+        is_mapping: Whether it is a mapping: all mappings match one another.
         has_identity: False for a value, which can't be shared.
     """
 
@@ -27,7 +27,7 @@ NODE_KINDS = tuple(NodeKind._make(row) for row in _core.node_kinds())
 MAPPINGS = frozenset(kind.name for kind in NODE_KINDS if kind.is_mapping)
 # Their children are found by a key or by the name of a field.
 NAMED = frozenset(kind.name for kind in NODE_KINDS if {"keys", "names"} & set(kind.roles))
-# What these kinds hold besides children: the last field of a record of a listing.
+# The content of these kinds besides children: the last field of a record of a listing.
 DETAILS = {
     kind.name: role
     for kind in NODE_KINDS

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A structure as a list of records, one for each node: what views, files and selectors read.
+"""A structure as a list of records, one for each node, for views, files and selectors.
 
-The core makes the list (`PyDagSpec._listing`); nothing here looks at an object of the user's.
+The core makes the list (`PyDagSpec._listing`); nothing here inspects an object of the user.
 """
 
 import functools
@@ -17,7 +17,7 @@ from .walk import Walk
 
 
 class Record(NamedTuple):
-    """A node. A class that is known by name alone (from a file) stands as that name."""
+    """A node. If its class is known only by name (from a file), `type` is that name."""
 
     kind: str
     number: int  # for an anchor its own, for an alias its anchor's; else -1
@@ -38,9 +38,9 @@ class Record(NamedTuple):
         return self.kind == "alias"
 
     def fits(self, other: "Record") -> bool:
-        """Whether two nodes have one class and as many children. All mappings have one class here.
+        """Whether two nodes have the same class and number of children. All mappings count as one.
 
-        What they hold besides children isn't compared, nor are the keys of mappings.
+        Keys of mappings and other content besides children aren't compared.
         """
         if self.num_children != other.num_children:
             return False
@@ -53,7 +53,7 @@ class Record(NamedTuple):
 
 
 def shorten(text: str, longest: int = 400) -> str:
-    """The text, without its middle where it is long."""
+    """The text, without its middle if it is long."""
     if len(text) <= longest:
         return text
     half = (longest - 5) // 2
@@ -85,7 +85,7 @@ class Listing:
         return {alias: slots[0] for slots in self.slots for alias in slots[1:]}
 
     def target(self, position: int) -> int:
-        """For an alias the position of its anchor; for any other node its own."""
+        """For an alias the position of its anchor; for any other node its own position."""
         return self.targets.get(position, position)
 
     def children(self, position: int) -> list[int]:
@@ -123,10 +123,10 @@ class Listing:
         return {self.records[child].entry: child for child in self.children(position)}
 
     def downwards(self) -> Iterator[int]:
-        """All positions, in an order in which every node comes after all that lead to it.
+        """All positions, ordered so that every node comes after all nodes that lead to it.
 
-        A node comes after its parent, and an anchor after its aliases. So when it is a node's turn,
-        everything that is handed down to it has arrived.
+        A node comes after its parent, and an anchor after its aliases. So everything that is handed
+        down to a node has arrived when its turn comes.
         """
         return reversed(self._closed)
 
@@ -144,15 +144,15 @@ class Listing:
         return found[::-1]
 
     def path(self, position: int) -> Path:
-        """The entries on that way."""
+        """The entries on the way from the root to a node, through anchors."""
         return tuple(self.records[step].entry for step in self.way(position))
 
     def path_text(self, position: int, root: str = "") -> str:
-        """The same as Python text."""
+        """This path as Python text."""
         return root + "".join(step_text(self.records[step]) for step in self.way(position))
 
     def ways(self, position: int) -> Iterator[list[int]]:
-        """Every way from the root to a node; the one through anchors comes first.
+        """Every way from the root to a node; the way through anchors comes first.
 
         There may be astronomically many; each costs its own length.
         """

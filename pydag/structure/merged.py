@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structure of a tree in which leaves that are several objects would be one."""
+"""The structure that a tree would have if several leaves were one object."""
 
 from collections.abc import Mapping
 
@@ -8,17 +8,17 @@ from pydag._core import PyDagSpec
 
 
 def with_merged_leaves(spec: PyDagSpec, same: Mapping[int, int]) -> PyDagSpec:
-    """The structure in which some leaves are earlier ones again.
+    """The structure in which earlier leaves replace some leaves.
 
     Args:
         spec: The structure.
-        same: For the number of a leaf that goes, the number of an earlier one that stays and takes
-            its places.
+        same: Maps the number of each replaced leaf to the number of the earlier leaf that takes its
+            places.
     """
     rows, refs = _core.nodes_of(spec)
     kept = set(same.values())
     new_rows: list[tuple[object, ...]] = []
-    number_of_leaf: dict[int, int] = {}  # of those that stay: the number of the anchor
+    number_of_leaf: dict[int, int] = {}  # for leaves that are kept: the number of the anchor
     new_numbers: list[int] = []  # of the anchor that each old anchor has become
     leaf = anchors = 0
     for row in rows:

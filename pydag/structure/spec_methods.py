@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods of `PyDagSpec` that are written in Python. The core looks them up when it is imported.
 
-That is before the modules exist that do the work; these are imported when a method is called.
+The modules that do the work don't exist then, so a method imports them when it is called.
 """
 
 from typing import TYPE_CHECKING

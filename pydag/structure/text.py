@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an object is shown: briefly in an error message, elsewhere in full if that isn't too long.
+"""Texts of objects: brief in an error message, elsewhere in full if that isn't too long.
 
 A shared structure can be exponentially long when it is written out, and a class's own `__repr__`
-may write out anything. So a message asks only classes whose `__repr__` is known to be brief.
-Elsewhere an object is asked if it consists of few others; one that is met again counts again.
+may write out anything. So a message uses only a `__repr__` that is known to be brief. Elsewhere it
+is used if the object consists of few others, where an object that appears twice counts twice.
 """
 
 import builtins
@@ -16,11 +16,11 @@ import sys
 import types
 from typing import Any
 
-# Of these only arrays are long.
+# In these modules only arrays have a long `repr`.
 _BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
 _ADDRESS = re.compile("( object| instance)? at 0x[0-9a-fA-F]+")
 _UNNAMED = "unnamed field"  # as CPython calls it
-# Structures of others, which know no sharing: to be told from a PyDagSpec at a glance.
+# Structures of other libraries, without sharing: their texts must not look like a PyDagSpec.
 _FOREIGN_SPECS = {
     "optree.PyTreeSpec": "optree's PyTreeSpec",
     "jaxlib._jax.pytree.PyTreeDef": "JAX's PyTreeDef",
@@ -32,15 +32,15 @@ _BRIEF = (
 
 
 def _is_filled(x: Any) -> bool:
-    """Whether all items of a list or tuple are there. One that is still being filled may be seen.
+    """Whether all items of a list or tuple are set; it may still be under construction.
 
-    The collector doesn't show items that aren't there; to look at one would be a crash.
+    The garbage collector doesn't report unset items; reading one would crash.
     """
     return len(gc.get_referents(x)) == len(x)
 
 
 def _module(cls: type) -> str:
-    """The name of the class's module, whatever the class says of it."""
+    """The name of the class's module, even if the class overrides it."""
     name = getattr(cls, "__module__", None)
     return name if isinstance(name, str) else "?"
 
@@ -52,7 +52,7 @@ _KINDS = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
 def outline(array: Any) -> str | None:
     """An array by its dtype and shape, such as `f32[128,64]`; None for other objects.
 
-    Only objects whose class is NumPy's or JAX's are asked: others may give any shape.
+    Only objects of NumPy's and JAX's classes are inspected: others may return any shape.
     """
     numpy = sys.modules.get("numpy")
     if numpy is None or isinstance(array, numpy.generic):
@@ -66,7 +66,7 @@ def outline(array: Any) -> str | None:
 
 
 def array_outline(x: Any) -> str | None:
-    """As `outline`, for any object: None unless its class is NumPy's or JAX's."""
+    """Like `outline`, for any object: None unless its class is NumPy's or JAX's."""
     return outline(x) if _module(type(x)).partition(".")[0] in _BRIEF_MODULES else None
 
 
@@ -81,7 +81,7 @@ class _ShortRepr(reprlib.Repr):
         self.maxstring = self.maxlong = self.maxother = 200
 
     def shortened(self, text: str) -> str:
-        """Without its middle, where it is long."""
+        """The text without its middle, if it is long."""
         half = (self.maxother - 3) // 2
         return text if len(text) <= self.maxother else f"{text[:half]}...{text[-half:]}"
 
@@ -121,7 +121,7 @@ class _ShortRepr(reprlib.Repr):
         return f"<{_module(cls)}.{cls.__qualname__}>"
 
     def repr_instance(self, x: Any, level: int) -> str:
-        """Without addresses, which say nothing to a reader."""
+        """The object without its address, which means nothing to a reader."""
         try:
             text = repr(x)
         except Exception:
@@ -130,7 +130,7 @@ class _ShortRepr(reprlib.Repr):
 
     @staticmethod
     def _names(cls: type) -> "tuple[str, ...] | None":
-        """Of the items, for the class of a namedtuple or of a struct sequence."""
+        """The names of the items of a namedtuple or struct sequence."""
         fields = getattr(cls, "_fields", None)
         if isinstance(fields, tuple):
             return fields
@@ -141,7 +141,7 @@ class _ShortRepr(reprlib.Repr):
         return tuple(f"<unnamed@{i}>" if name == _UNNAMED else name for i, name in names)
 
     def repr_dict(self, x: dict[Any, Any], level: int) -> str:
-        """In the dict's own order."""
+        """The dict in its own order."""
         if level <= 0 and x:
             return "{...}"
         shown = list(itertools.islice(x.items(), self.maxdict))
@@ -149,29 +149,29 @@ class _ShortRepr(reprlib.Repr):
         return "{" + ", ".join(pairs + ["..."] * (len(x) > len(pairs))) + "}"
 
     def repr_deque(self, x: collections.deque[Any], level: int) -> str:
-        """With its greatest length, where it has one."""
+        """The deque with its `maxlen`, if it has one."""
         text = super().repr_deque(x, level)
         return text if x.maxlen is None else f"{text[:-1]}, maxlen={x.maxlen})"
 
 
 def short_repr(x: object) -> str:
-    """`repr(x)` where that is short; else an outline of it."""
+    """`repr(x)` if that is short; else an outline of it."""
     return _ShortRepr().repr(x)
 
 
 _MOST_WRITTEN = 10_000
-# What is written by name, whatever it refers to.
+# Objects of these classes are written by name, whatever they refer to.
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
 
 
 def _is_bearable(x: object) -> bool:
-    """Whether `repr(x)` writes but so many objects, as far as those show that `x` refers to.
+    """Whether `repr(x)` writes few enough objects, judged by the objects that `x` refers to.
 
     An object within itself is written as `...`.
     """
     left = _MOST_WRITTEN
     within: list[object] = []  # the objects whose parts are being counted, outermost first
-    addresses: set[int] = set()  # theirs
+    addresses: set[int] = set()  # of these objects
     pending = [iter([x])]
     while pending:
         for y in pending[-1]:
@@ -195,11 +195,11 @@ def _is_bearable(x: object) -> bool:
 
 
 def bounded_repr(x: object) -> str:
-    """`repr(x)`, or an outline where that could be exponentially long."""
+    """`repr(x)`, or an outline if that could be exponentially long."""
     return repr(x) if _is_bearable(x) else short_repr(x)
 
 
 def fields_repr(x: Any) -> str:
-    """The `__repr__` of a dataclass, with values that may be shared again and again."""
+    """The `__repr__` of a dataclass whose values may be shared many times."""
     shown = (f"{name}={bounded_repr(getattr(x, name))}" for name in x.__dataclass_fields__)
     return f"{type(x).__qualname__}({', '.join(shown)})"

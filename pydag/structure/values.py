@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values as JSON, exactly: what keys, aux_data, meta fields and leaves may hold.
+"""Exact JSON for the values in keys, aux_data, meta fields and leaves.
 
-None, booleans, ordinary integers, finite floats and text stand as they are. All else is an object
-with one field that says what it is:
+None, booleans, ordinary integers, finite floats and text are written unchanged. Any other value is
+an object with one field that names its type:
 
     {"int": "-0x1f"}            an integer that other readers of JSON would round
     {"float": "7ff8000000000000"}   infinity and NaN, as the bits of a double
@@ -12,7 +12,7 @@ with one field that says what it is:
     {"class": "module.Name"}    a registered class
     {"function": "module:name"}     of a node that means a call, as {"partial": [f, args, kwargs]}
 
-and for leaves alone {"complex": [..., ...]}, {"range": [0, 9, 1]}, {"constant": "Ellipsis"},
+and only for leaves {"complex": [..., ...]}, {"range": [0, 9, 1]}, {"constant": "Ellipsis"},
 {"numpy.bool": true}.
 """
 
@@ -29,7 +29,7 @@ from pydag.registry.names import ClassNames, class_name
 
 from .calls import Applied, FunctionName, are_options
 
-_DEEPEST = 100  # tuples in tuples; JSON's readers have their limits
+_DEEPEST = 100  # tuples in tuples; readers of JSON have limits
 _LARGEST = 1_000_000  # items in one value
 _PLAIN_INT = 2**53
 _CONSTANTS = {"Ellipsis": ..., "NotImplemented": NotImplemented}
@@ -69,7 +69,7 @@ _ENCODE_LEAF: dict[type, Callable[[Any], Any]] = {
 
 
 class UnwritableError(TypeError):
-    """A value has no place in JSON. The text says what it is, not where."""
+    """A value can't be written as JSON. The text names the value, not its place."""
 
 
 class _Encoder:
@@ -116,11 +116,11 @@ def encode(x: Any, names: ClassNames | None, functions: bool = False) -> Any:
     """A key, aux_data or the value of a meta field as JSON.
 
     Args:
-        names: The registered classes; None: none may occur.
+        names: The registered classes; None: no class may occur.
         functions: Whether functions may occur.
 
     Raises:
-        UnwritableError: It is nothing that JSON can bring back.
+        UnwritableError: JSON can't represent it.
     """
     return _Encoder(names, functions).encode(x)
 
@@ -239,14 +239,14 @@ class _Decoder:
 
 
 def only_field(x: dict[str, Any]) -> tuple[str, Any]:
-    """The name and the content of an object with one field; ValueError where it has more."""
+    """The name and the content of an object with one field; ValueError if it has more."""
     if len(x) != 1:
         raise ValueError(f"expected an object with one field, got {len(x)}")
     return next(iter(x.items()))
 
 
 def decode(x: Any, names: ClassNames | None) -> Any:
-    """The value that `encode` was given; a class stands as its name where `names` is None.
+    """The inverse of `encode`; if `names` is None, classes are given by name.
 
     Raises:
         ValueError: The text was not made by `encode`, or a class isn't registered.
@@ -255,7 +255,7 @@ def decode(x: Any, names: ClassNames | None) -> Any:
 
 
 def decode_leaf(x: Any, names: ClassNames | None) -> Any:
-    """The value that `encode_leaf` was given. Raises ValueError."""
+    """The inverse of `encode_leaf`. Raises ValueError."""
     if type(x) is dict and len(x) == 1 and (read := _DECODE_LEAF.get(next(iter(x)))) is not None:
         return read(next(iter(x.values())))
     return decode(x, names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A walk that comes to each thing once, however many ways lead to it."""
+"""A walk that visits each thing once, however many ways lead to it."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Generic, Self, TypeVar
@@ -8,13 +8,13 @@ T = TypeVar("T")
 
 
 class Walk(Generic[T]):
-    """Iterates over things, depth first; whoever iterates adds what lies below each of them.
+    """Iterates over things, depth first; the loop adds the things below each of them.
 
-    It owns everything that it has come to, so a key may hold an `id`.
+    It owns every thing that it has visited, so a key may contain an `id`.
 
     Args:
-        first: Where it begins.
-        key: Gives what two things have in common that count as one; None: they are equal.
+        first: The first things.
+        key: Things with equal keys count as one; None: equal things do.
     """
 
     def __init__(self, first: Iterable[T], key: Callable[[T], Hashable] | None = None) -> None:
@@ -24,7 +24,7 @@ class Walk(Generic[T]):
         self.add(list(first))
 
     def add(self, below: Sequence[T]) -> None:
-        """Comes to these next, in their order, and then to what waits already."""
+        """Visits these next, in their order, and then the things that already wait."""
         self._waiting.extend(reversed(below))
 
     def __iter__(self) -> Self:
