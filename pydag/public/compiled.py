@@ -14,12 +14,12 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def compiled(core_name: str) -> Callable[[F], F]:
-    """Put a function of the core in the place of its definition.
+    """Replace a definition by a function of the core.
 
-    The definition says which parameters there are, with which defaults, and is what `help`, type
-    checkers and documentation show. A call goes straight to the core, which for a small tree takes
-    less time than one frame of Python. The definition runs only if the arguments don't fit its
-    parameters, or if the call gives a parameter that the core's function doesn't take.
+    The definition has the parameters and defaults, which `help`, type checkers and documentation
+    show. A call goes straight to the core, which for a small tree takes less time than one frame of
+    Python. The definition runs only if the arguments don't fit its parameters, or if the call gives
+    a parameter that the core's function doesn't take.
 
     Args:
         core_name: The function of the core. It takes the parameters of the definition in their
@@ -45,6 +45,6 @@ def compiled(core_name: str) -> Callable[[F], F]:
 
 
 def _bare(signature: inspect.Signature) -> inspect.Signature:
-    """Without annotations: what `inspect` can read out of the help of a compiled function."""
+    """The signature without annotations, which `inspect` can read from a compiled function."""
     parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return signature.replace(parameters=parameters, return_annotation=signature.empty)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a package that are imported when somebody first asks for them.
+"""Names of a package that are imported at their first use.
 
-What a program doesn't use costs it nothing: files, views, rarer operations, wrappers.
+A program doesn't pay for parts that it doesn't use: files, views, rarer operations, wrappers.
 """
 
 import importlib
@@ -19,14 +19,14 @@ def at_first_use(
 
     Args:
         package: Its name.
-        modules: For each such name, the module below the package that has it; or that it is.
+        modules: Maps each such name to the module of the package that defines it, or is meant.
     """
 
     def find(name: str) -> Any:
         if name not in modules:
             raise missing(package, name)
         module = importlib.import_module(f"{package}.{modules[name]}")
-        # A module may have imported another library's of its name.
+        # A module may have imported another library's module of the same name.
         value = module if name == modules[name] else getattr(module, name, module)
         setattr(sys.modules[package], name, value)
         return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to write instead, where a name, a keyword or the order of arguments is wrong."""
+"""Suggests what to write if a name, a keyword or the order of arguments is wrong."""
 
 import difflib
 import importlib
@@ -46,13 +46,13 @@ _INSTEAD = {
 
 
 def our_name(name: str) -> str:
-    """What optree's `name` is called here."""
+    """pydag's name for optree's `name`."""
     start = next((theirs for theirs in _OURS if name.startswith(theirs)), "")
     return _OURS.get(start, "") + name.removeprefix(start)
 
 
 def missing(module: str, name: str) -> Exception:
-    """The error for a name that a package of ours doesn't have, with the name that is meant."""
+    """The error for a name that a package of pydag doesn't have, with a likely name."""
     plain = name.removeprefix("filter_").lower()
     jax = "pydag.jaxinterop"
     tries = [("pydag", our_name(name)), (jax, name), ("pydag", f"dag_{name}"), (jax, plain)]
@@ -98,10 +98,10 @@ def raise_unexpected(keyword: str) -> NoReturn:
 
 
 def check_function(name: str, func: object, tree: object) -> None:
-    """Checks what a function of DAGs is to call.
+    """Checks the function argument of a function of DAGs.
 
     Raises:
-        TypeError: It can't be called, or the tree is a function and it isn't.
+        TypeError: It can't be called, or it looks as if it and the tree were swapped.
     """
     if callable(func):
         # A model may be called, too; but a function is no tree.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that many functions have: their defaults and their help, once.
+"""The options that many functions have: their defaults and their help, written once.
 
-A definition takes them as `**options: Unpack[FlattenOptions]` and hands them to the core, which
-knows what they mean. What `help`, `inspect` and an editor show has each of them by name.
-(Nothing of the package is imported here: the reference is made from its sources alone.)
+A definition takes them as `**options: Unpack[FlattenOptions]` and passes them to the core, which
+implements them. `help`, `inspect` and editors show each of them by name.
+(This module imports nothing of pydag: the reference is made from the sources alone.)
 """
 
 import functools
@@ -20,8 +20,8 @@ class Options(NamedTuple):
     """The options of some functions, by name.
 
     Args:
-        defaults: In the order in which signatures have them.
-        help: Also of parameters that are no options. One text may explain several, `"a, b"`.
+        defaults: The default of each option, in the order of signatures.
+        help: Also has parameters that are no options. One text may explain several, `"a, b"`.
     """
 
     defaults: dict[str, Any]
@@ -63,10 +63,10 @@ OF_CORE = Options(
 
 
 def with_options(definition: F, known: Options = OF_CORE) -> F:
-    """Give a definition the signature and the help that have each option by name.
+    """Give a definition a signature and a help text that list each option by name.
 
     Args:
-        definition: A function, or a class, of which the help is about its parameters.
+        definition: A function, or a class whose help describes its parameters.
     """
     thing: Any = definition
     signature = expanded(definition, known)
@@ -101,11 +101,11 @@ def _hints(typed: type) -> dict[str, Any]:
 
 
 def explained(text: str, names: Iterable[str], known: Options = OF_CORE) -> str:
-    """A docstring whose `Args:` explain these parameters in order, options in the common words.
+    """A docstring whose `Args:` explain these parameters in order, options by the common text.
 
     Args:
         text: The docstring, without indentation.
-        names: Of the parameters. One that the text explains itself keeps its explanation.
+        names: The parameters. If the text already explains one, that explanation is kept.
     """
     start, title, rest = text.partition("Args:\n")
     end = re.search(r"^(?=\S)|\Z", rest, re.MULTILINE)
@@ -124,7 +124,7 @@ def explained(text: str, names: Iterable[str], known: Options = OF_CORE) -> str:
 
 
 def _first(item: str) -> str:
-    """The first of the names that an explanation is about."""
+    """The first name of an explanation."""
     return item.split(":")[0].split(",")[0].strip()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracebacks of mistakes end where the user's code called a function of pydag's."""
+"""Shortens tracebacks of mistakes: they end where the user's code called pydag."""
 
 import functools
 import os
@@ -13,7 +13,7 @@ _FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 
 
 def short_tracebacks(function: F) -> F:
-    """The function; an error about what it is given shows no frames of pydag's within it."""
+    """The function; tracebacks of errors about its arguments show no frames of pydag."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -26,7 +26,7 @@ def short_tracebacks(function: F) -> F:
 
 
 def _of_others(traceback: TracebackType | None) -> TracebackType | None:
-    """The frames that aren't pydag's, such as those of functions that it called."""
+    """The frames outside of pydag, such as those of functions that it called."""
     frames = []
     while traceback is not None:
         if not traceback.tb_frame.f_code.co_filename.startswith(_FOLDER):
