@@ -15,7 +15,7 @@ from .text import row_text
 
 
 class Pair(NamedTuple):
-    """A line: a node of each side, or a node of one side alone."""
+    """A line: a node of each side, or a node of only one side."""
 
     level: int
     left: int | None
@@ -24,14 +24,14 @@ class Pair(NamedTuple):
 
 
 class _Comparison:
-    """Goes through both structures in step. What lies below nodes that differ isn't compared."""
+    """Goes through both structures in step. Below nodes that differ nothing is compared."""
 
     def __init__(self, left: Listing, right: Listing) -> None:
         self._sides = left, right
         self._partner: dict[int, int] = {}  # of each node on the left
 
     def pairs(self) -> Iterator[Pair]:
-        """Line for line."""
+        """The lines, in order."""
         pending: list[tuple[int, int | None, int | None]] = [(0, 0, 0)]
         while pending:
             level, a, b = pending.pop()
@@ -77,7 +77,7 @@ class _Comparison:
 def _equal(a: object, b: object) -> bool:
     try:
         return a is b or bool(a == b)
-    except Exception:  # it can't say
+    except Exception:  # the comparison failed
         return False
 
 

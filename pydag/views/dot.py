@@ -46,7 +46,7 @@ def svg(text: str) -> str:
     Raises:
         ImportError: Graphviz isn't installed.
     """
-    import shutil  # both load much, for the one who draws
+    import shutil  # both are slow to import, and only drawings need them
     import subprocess
 
     program = shutil.which("dot")

@@ -14,7 +14,7 @@ class Explanation(str):
     _specs: tuple[PyDagSpec, PyDagSpec]
 
     def side_by_side(self, width: int = 100, limit: int | None = 200) -> SideBySide:
-        """Both structures in the look of `view`, line by line, with what differs marked by `!`.
+        """Both structures as `view` shows them, line by line; `!` marks the lines that differ.
 
         Args:
             width: The longest line, in characters.
@@ -24,10 +24,10 @@ class Explanation(str):
 
 
 def explain(spec_a: PyDagSpec, spec_b: PyDagSpec) -> Explanation:
-    """Where two structures differ, in words; empty for equal ones, and only for those.
+    """Where two structures differ, in words; empty if and only if they are equal.
 
     It names the first eight differences by their paths: nodes that differ, or two paths that lead
-    to one object in one structure and to two in the other. What lies below nodes that differ is not
+    to one object in one structure and to two in the other. Below nodes that differ nothing is
     compared. The cost is linear in the number of objects.
 
     Args:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file of a model holds, as a view: structure, sharing and sizes, without the arrays."""
+"""Shows the content of a model's file: structure, sharing and sizes, without the arrays."""
 
 import os
 
@@ -25,7 +25,7 @@ def _info(entry: Entry) -> LeafInfo:
 
 
 class _Stub:
-    """Stands for an array that isn't read."""
+    """A placeholder for an array that isn't read."""
 
     def __init__(self, info: LeafInfo) -> None:
         self.info = info
@@ -37,7 +37,7 @@ def _flat(tree: dict[str, _Stub]) -> Model:
 
 
 def _of_another_format(found: Found) -> Model:
-    """A flat dict of all names; those that are one array are one."""
+    """A flat dict of all names; names of one array lead to one leaf."""
     tree = {}
     for names in found.groups():
         array = next(found.arrays[name] for name in names if name in found.arrays)
@@ -69,11 +69,10 @@ def file_view(
     width: int | None = 100,
     limit: int | None = 200,
 ) -> View:
-    """What a file of a model, or a directory of them, holds.
+    """The content of a model's file, or of a directory of them.
 
-    No class has to be registered, and no array is read.
-    A file that somebody else wrote is shown as a flat dict of its names, with the aliases of its
-    table.
+    No class has to be registered, and no array is read. A file from another program is shown as a
+    flat dict of its names, with the aliases in its metadata.
 
     Args:
         path: A safetensors file, one of torch's zip files, a GGUF file; a directory, or an index.

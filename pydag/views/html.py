@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A DAG as HTML that folds, and links aliases to their anchors and back.
 
-It is one piece and loads nothing from elsewhere. Ids are unique for each time that a view is shown,
-so two of them on one page don't link into each other.
+It is one piece and loads nothing else. Each time that a view is shown its ids are unique, so two
+views on one page don't link into each other.
 """
 
 import os
@@ -27,7 +27,7 @@ white-space:pre-wrap}
 .pydag-view a:target{background:#665200}}
 """
 
-# Opens what is folded around the target of a link.
+# Unfolds the details around the target of a link.
 _SCRIPT = """
 (function(){var open=function(hash){var n=hash&&document.getElementById(hash.slice(1));
 for(;n;n=n.parentElement)if(n.tagName==="DETAILS")n.open=true;};
@@ -38,7 +38,7 @@ if(a)open(a.getAttribute("href"));});open(location.hash);})();
 
 
 def _text(text: str) -> str:
-    import html  # loads a table of two thousand names, which only a notebook needs
+    import html  # loads a table of two thousand names that only a notebook needs
 
     return html.escape(text.encode("utf-8", "backslashreplace").decode())
 
@@ -110,7 +110,7 @@ class _Writer:
 
 
 def html_piece(model: Model, depth: int | None, limit: int | None) -> str:
-    """The HTML of a view, to stand within a page."""
+    """The HTML of a view, as part of a page."""
     return _Writer(model, depth, limit).write()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a leaf or a value of the configuration is shown, and how many bytes a leaf has.
+"""The text of a leaf or of a value of the configuration, and the size of a leaf in bytes.
 
 A leaf may be any object: its `repr` may be endless, raise, or hold control characters.
 """
@@ -28,7 +28,7 @@ class LeafInfo(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """The text with all characters escaped that are invisible or that move others."""
+    """The text, with invisible characters and those that move others escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -77,7 +77,7 @@ def array_info(dtype: str, shape: tuple[int, ...], size_in_bytes: int) -> LeafIn
 
 
 def leaf_info(leaf: Any) -> LeafInfo:
-    """What is shown of a leaf, and its size."""
+    """The text of a leaf, and its size."""
     if hasattr(type(leaf), "shape") and hasattr(type(leaf), "dtype"):
         try:
             shape = tuple(int(n) for n in leaf.shape)
@@ -96,11 +96,11 @@ _UNSIZED = LeafInfo("", "", None, 0, 0)
 
 
 class Infos:
-    """What is shown of each leaf of a DAG.
+    """The text and size of each leaf of a DAG.
 
     Args:
-        infos: Of each leaf; or the leaf itself, if it is a value that can't change, whose text is
-            made when it is asked for.
+        infos: An info for each leaf; or the leaf itself, if it is an immutable value, whose text is
+            made at its first use.
     """
 
     def __init__(self, infos: list[Any]) -> None:
@@ -108,7 +108,7 @@ class Infos:
 
     @classmethod
     def of(cls, leaves: Sequence[Any]) -> "Infos":
-        """The leaves as they are now. Arrays of one shape and dtype look alike."""
+        """The leaves as they are now. Arrays of one shape and dtype have the same info."""
         arrays = set(filter(_is_array_class, set(map(type, leaves))))
         known: dict[Any, LeafInfo] = {}  # of arrays
         infos: list[Any] = []
@@ -136,6 +136,6 @@ class Infos:
 
 
 def _is_array_class(cls: type) -> bool:
-    """Whether shape and dtype say all of an instance: of NumPy's and JAX's own class of arrays."""
+    """Whether shape and dtype describe an instance fully: true for NumPy's and JAX's arrays."""
     names = cls.__module__.partition(".")[0], cls.__qualname__
     return names in (("numpy", "ndarray"), ("jaxlib", "ArrayImpl"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all views are made from: the records of a structure, and what its leaves are."""
+"""The data for all views: the records of a structure, and infos about its leaves."""
 
 import bisect
 import itertools
@@ -18,7 +18,7 @@ _DEEPEST_CALL = 8  # calls within calls that are shown in one line
 
 
 class Counts(NamedTuple):
-    """How much there is. `objects` are containers and leaves."""
+    """The size of a DAG. `objects` are containers and leaves."""
 
     objects: int
     leaves: int
@@ -31,7 +31,7 @@ class Counts(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """How much there is, and how much there would be without sharing."""
+    """The size of a DAG, and the size that it would have without sharing."""
 
     objects: int
     leaves: int
@@ -59,7 +59,7 @@ class Model:
 
     Args:
         listing: The structure.
-        infos: What is shown of each of its distinct leaves.
+        infos: The info of each of its distinct leaves.
     """
 
     def __init__(self, listing: Listing, infos: Infos) -> None:
@@ -84,7 +84,7 @@ class Model:
         return Totals(*own, unfolded)
 
     def leaf(self, position: int) -> LeafInfo:
-        """What is shown of a leaf."""
+        """The info of a leaf."""
         return self._infos[bisect.bisect_left(self.listing.leaves, position)]
 
     def step(self, position: int) -> str:
@@ -120,7 +120,7 @@ class Model:
         return name if record.num_children else f"{name} (empty)"
 
     def configuration(self, position: int) -> str:
-        """What a node holds besides its children, in brackets; empty if there is nothing."""
+        """The content of a node besides its children, in brackets; empty if there is none."""
         record = self.listing.records[position]
         if self._call(position) is not None:
             return ""
@@ -139,14 +139,14 @@ class Model:
         return f"[{cut(', '.join(parts), 200)}]"
 
     def _call(self, position: int) -> Call | None:
-        """The call that a node means; None if it means none."""
+        """The call that a node represents; None for other nodes."""
         record = self.listing.records[position]
         return call_of(record.type, record.detail) if record.kind == "fields" else None
 
     def call_text(self, position: int, deepest: int = _DEEPEST_CALL) -> str | None:
-        """A node that means a call, with its arguments, in one line.
+        """A node that represents a call, with its arguments, in one line.
 
-        None for other nodes, and where an argument is a container, whose rows say what is in it.
+        None for other nodes, and if an argument is a container, whose rows show its content.
         """
         call = self._call(position)
         holders = [] if call is None or deepest == 0 else self.listing.children(position)
@@ -173,7 +173,7 @@ class Model:
         """The rows that are shown, in order, at most `limit`.
 
         Args:
-            boxes: Whether each object has a row, also one that the row of a call would show.
+            boxes: Whether each object has a row, even if the row of a call would show it.
         """
         listing = self.listing
         pending = [0]  # how many children of each open node are still to come
@@ -204,13 +204,13 @@ class Model:
         return sum(self._is_object[start:end])
 
     def more(self, shown: Sequence[Row]) -> int:
-        """How many objects stand behind the last row."""
+        """How many objects come after the last row."""
         last = shown[-1]
         end = last.position + 1 if last.has_rows else self.listing.ends[last.position]
         return self._objects(end, len(self.listing.records))
 
     def has_more(self, shown: Sequence[Row]) -> bool:
-        """Whether there are rows behind the last one."""
+        """Whether there are rows after the last one."""
         last = shown[-1]
         end = last.position + 1 if last.has_rows else self.listing.ends[last.position]
         return end < len(self.listing.records)

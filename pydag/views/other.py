@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views within rich and treescope, which call these and so are installed."""
+"""Views within rich and treescope. They call these functions, so they are installed."""
 
 import re
 from typing import Any

@@ -22,7 +22,7 @@ class TableRow(NamedTuple):
 
 
 class Table(str):
-    """A table as text, which a notebook shows as HTML. `rows` has what is in it."""
+    """A table as text, which a notebook shows as HTML. `rows` has its content."""
 
     __slots__ = ("more", "rows", "totals")
     rows: list[TableRow]

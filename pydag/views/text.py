@@ -13,7 +13,7 @@ class _Guides:
         self._guides: list[str] = []
 
     def of(self, row: Row) -> str:
-        """What stands before a row."""
+        """The text before a row."""
         if row.level == 0:
             return ""
         del self._guides[row.level - 1 :]
@@ -43,7 +43,7 @@ def row_text(model: Model, row: Row, seen: set[int] | None = None) -> str:
     """A row without its guides.
 
     Args:
-        seen: The positions that are shown: an alias of another one says where that stands.
+        seen: The positions that are shown: an alias of any other position names its path.
     """
     step = model.step(row.position)
     parts = [f"{step}:" if step else "", model.label(row.position)]

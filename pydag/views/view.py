@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pydag.view`: what a DAG looks like."""
+"""`pydag.view`: shows a DAG."""
 
 import os
 from typing import Any, Unpack
@@ -22,9 +22,9 @@ _SUFFIXES = (".html", ".svg", ".dot", ".txt")
 
 
 class View:
-    """What a DAG looks like: as text, in a notebook as HTML, as a table, as a drawing.
+    """A DAG shown as text, in a notebook as HTML, as a table or as a drawing.
 
-    Made by `pydag.view`. It shows the DAG as it was then.
+    `pydag.view` makes it. It shows the DAG as it was at that time.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class View:
 
     @property
     def totals(self) -> Totals:
-        """Objects, leaves, parameters and bytes; and `unfolded`, what they would be unshared."""
+        """Objects, leaves, parameters and bytes; `unfolded` has these numbers without sharing."""
         return self._model.totals
 
     def __str__(self) -> str:
@@ -64,11 +64,11 @@ class View:
         """Write the view to a file: `.html`, `.svg`, `.dot` or `.txt`.
 
         Args:
-            path: The file. Its suffix says in which form.
+            path: The file. Its suffix chooses the format.
 
         Raises:
-            ValueError: Another suffix.
-            ImportError: An SVG is wanted, and Graphviz isn't installed.
+            ValueError: The suffix is another.
+            ImportError: The suffix is `.svg`, and Graphviz isn't installed.
         """
         from pathlib import Path
 
@@ -104,11 +104,11 @@ def view(
     limit: int | None = 200,
     **options: Unpack[FlattenOptions],
 ) -> View:
-    """What a DAG looks like: each shared object once, `&0` at its anchor, `*0` at each alias.
+    """Show a DAG: each shared object once, `&0` at its anchor, `*0` at each alias.
 
     Arrays are shown by type and shape, configuration (meta fields, aux_data) in brackets. The last
     line counts objects (containers and leaves), leaves, parameters (elements of arrays) and bytes,
-    and what they would be if nothing were shared. A notebook shows HTML that folds and links.
+    and the same without sharing. A notebook shows HTML that folds and links.
 
     Args:
         tree: A DAG, or a `PyDagSpec`.
@@ -130,7 +130,7 @@ def view(
     """
     _check(depth, width, limit)
     if isinstance(tree, PyDagSpec):
-        _core.leaves(None, **options)  # an option that nobody knows is an error here, too
+        _core.leaves(None, **options)  # raises for an unknown option, here, too
         unknown = Infos([LeafInfo("*", "", None, 0, 0)] * tree.num_leaves)
         return View(Model(Listing.of(tree), unknown), depth, width, limit)
     leaves, spec = _core.flatten_at(tree, "tree", **options)
