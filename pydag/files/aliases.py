@@ -35,7 +35,7 @@ def contradictions(
         tables: The aliases in each file.
 
     Yields:
-        An alias, and a file for each array that it is said to be.
+        An alias, and a file for each array that it names.
     """
     said: dict[str, dict[str, str]] = {}
     for file, aliases in tables.items():

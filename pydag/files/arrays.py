@@ -63,7 +63,7 @@ def is_array(leaf: object) -> bool:
 
 
 def is_array_class(cls: type) -> bool:
-    """The same of the instances of a class."""
+    """Whether the instances of a class are arrays, or describe them."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and issubclass(cls, numpy.bool_):
         return False  # a value, like Python's own
@@ -73,7 +73,7 @@ def is_array_class(cls: type) -> bool:
 
 
 def of_class(leaves: Sequence[object], test: Callable[[type], bool]) -> list[bool]:
-    """What `test` says of the class of each leaf; asked once for each class."""
+    """The result of `test` for the class of each leaf; called once for each class."""
     answers = {cls: test(cls) for cls in set(map(type, leaves))}
     return [answers[type(leaf)] for leaf in leaves]
 
@@ -156,7 +156,7 @@ def signature(leaf: Any) -> tuple[str, tuple[int, ...]]:
 
 
 def have_one_signature(a: Any, b: Any) -> bool:
-    """Whether two arrays, or what describes them, agree in type and shape."""
+    """Whether two arrays, or objects that describe arrays, agree in type and shape."""
     if a.dtype is b.dtype:  # most often, and quicker than two names
         return tuple(a.shape) == tuple(b.shape)
     return signature(a) == signature(b)

@@ -9,24 +9,24 @@ if TYPE_CHECKING:
 
 
 def check(path: str | os.PathLike[str], against: str | os.PathLike[str] | None = None) -> "Report":
-    """Check the files of a model: are they whole, what is tied, and does the config say the same?
+    """Check the files of a model: are they whole, which arrays are tied, does the config agree?
 
-    The answer is a report: an iterable of findings, each with a `level`, `names`, a `text` of one
+    It returns a report: an iterable of findings, each with a `level`, `names`, a `text` of one
     line, and `nbytes`, the bytes that are wasted. The levels are "error", "doubt", "waste", "tie",
     and "change" where two models are compared. `report.ok` says that there is no error;
     `str(report)` is what `python -m pydag check` prints, and `report.to_json()` what it prints with
     `--json`.
 
-    Only headers are read, and arrays that may be equal. Nothing in a file is run: of torch's
-    pickles, tensors, storages and builtin containers are understood, and whatever else they name is
-    an error.
+    Only headers are read, and arrays that may be equal. No code in a file is run: in torch's
+    pickles, tensors, storages and builtin containers are understood, and any other name is an
+    error.
 
     Args:
         path: A safetensors file, one of torch's zip files (`.pt`, `.pth`, `.bin`), a GGUF file; an
             index of files of the first two kinds, or a directory with any of these. A `config.json`
             beside it is read.
-        against: The model as it was before a conversion, a merge, a training: what became of its
-            ties, names, types and values is listed as well.
+        against: The model before a conversion, a merge or a training. The report then also lists
+            changes of its ties, names, types and values.
 
     Raises:
         ValueError: A path is of no known format, too damaged to be read, or a file in which two

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration: what modules hold besides arrays, and meta fields.
+"""Configuration: the content of modules besides arrays, and meta fields.
 
-Where a file is read into `like`, data is the file's, and configuration is the code's: a number that
-was changed in the code since counts. What the two say differently is listed in one warning.
+If a file is read into `like`, data comes from the file and configuration from the code: a number
+that was changed in the code wins. One warning lists the differences.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _SHOWN = 12
 
 
 class Difference(NamedTuple):
-    """What a file and the code say differently."""
+    """A difference between a file and the code."""
 
     path: str
     in_file: Any
@@ -53,7 +53,7 @@ def has_meta_fields(listing: Listing) -> bool:
 
 
 def meta_differences(file: Listing, code: Listing) -> Iterator[Difference]:
-    """The meta fields that differ, where the same path leads to objects of one class's fields."""
+    """The meta fields that differ between objects at the same path with the same field names."""
     waiting, seen = [(0, 0)], set[tuple[int, int]]()
     while waiting:
         one, other = waiting.pop()

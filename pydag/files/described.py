@@ -18,8 +18,8 @@ class Described:
     """The descriptions of all leaves, checked.
 
     Args:
-        leaves: The descriptions as they stand in a file.
-        number: How many leaves the structure has.
+        leaves: The descriptions from a file.
+        number: The number of leaves of the structure.
         entries: The arrays of the file, by name.
 
     Raises:

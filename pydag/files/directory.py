@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def read_again(read: Callable[[], T]) -> T:
-    """What `read` gives; where what it reads is replaced meanwhile, it is called again.
+    """The result of `read`, which is called again if its file is replaced meanwhile.
 
     Raises:
         OSError: It is replaced again and again.
@@ -37,7 +37,7 @@ def read_again(read: Callable[[], T]) -> T:
 
 
 def opened(path: str | os.PathLike[str]) -> Source:
-    """What arrays are read from at this path: a file, an index, or a directory with one of these.
+    """The source of arrays at this path: a file, an index, or a directory with one of these.
 
     Raises:
         ValueError: It is damaged, or it isn't clear which file of a directory is meant.
@@ -58,7 +58,7 @@ def _in_folder(folder: str) -> Source:
         raise ReplacedError(folder)
     files = [name for name in names if name.endswith(".safetensors") and name[0] != "."]
     if "model.safetensors" in files and all(map(SHARD.fullmatch, files)):
-        files = ["model.safetensors"]  # and what a save left that was killed
+        files = ["model.safetensors"]  # the others are left from a killed save
     if not indices and not files:
         raise IsADirectoryError(
             errno.EISDIR, "it is a directory without a safetensors file or an index", folder
@@ -78,13 +78,13 @@ def _in_folder(folder: str) -> Source:
 
 
 class Directory(Source):
-    """Files with an index. Each is opened when something of it is needed.
+    """Files with an index. Each is opened at its first use.
 
     Args:
         path: The index.
 
     Raises:
-        ValueError: The index is none, or names what isn't there; a file is damaged.
+        ValueError: The index is malformed, or names a missing file or array; a file is damaged.
         OSError: The index, or a file, can't be read.
     """
 
@@ -169,7 +169,7 @@ class Directory(Source):
 
 
 class _Entries(Mapping[str, Entry]):
-    """What is known of each array. The index has the names; for more a file is opened."""
+    """The entry of each array. The index has the names; for the rest a file is opened."""
 
     def __init__(self, directory: Directory, index: Index) -> None:
         self._directory, self._files = directory, index.files

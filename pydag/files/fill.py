@@ -34,7 +34,7 @@ class Filler:
         source: Where the names come from, for error messages.
         selected: Which leaves are to be filled.
         configuration: Which leaves stay as they are.
-        cure: What to do about an array that doesn't fit.
+        cure: The advice for an array that doesn't fit.
     """
 
     def __init__(
@@ -197,11 +197,11 @@ class Filler:
         """`result` and `replaced`, of contents that come in the order of the leaves.
 
         Args:
-            contents: What the source has for each leaf.
-            are_arrays: Which of these are arrays of it.
+            contents: The content of the source for each leaf.
+            are_arrays: Which of these are arrays of the source.
 
         Returns:
-            None where one doesn't fit: to give them by name says which.
+            None if one doesn't fit: the error of filling by name then says which.
         """
         whole = self._are_whole()
         if all(whole) and all(are_arrays) and _are_alike(self._leaves, contents):
@@ -226,7 +226,7 @@ class Filler:
         return filled, replaced
 
     def _compare(self, leaf: int, value: Any) -> None:
-        """Notes what a source says of configuration, if that is something else."""
+        """Notes a value of configuration in the source that differs from the leaf."""
         wanted = self._leaves[leaf]
         if is_other(value, wanted):
             path = self._listing.path_text(self._positions[leaf], "tree")
@@ -255,7 +255,7 @@ class Filler:
 
 
 def _are_alike(wanted: Sequence[Any], arrays: Sequence[Any]) -> bool:
-    """Whether all surely agree in type and shape: where not, one must look at each."""
+    """Whether all surely agree in type and shape; if not, each must be compared."""
     dtypes, shapes = map(operator.attrgetter, ("dtype", "shape"))
     return all(map(operator.is_, map(dtypes, wanted), map(dtypes, arrays))) and all(
         map(operator.eq, map(shapes, wanted), map(shapes, arrays))

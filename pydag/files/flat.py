@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what another program wrote, which has no structure: a flat dict of its names."""
+"""Reads files of other programs, which have no structure, as a flat dict of their names."""
 
 import itertools
 from typing import Any
@@ -14,7 +14,7 @@ from .source import Source
 
 
 class _Unread:
-    """Stands for an array that isn't read yet."""
+    """A placeholder for an array that isn't read yet."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -46,7 +46,7 @@ def read_flat(source: Source, only: Where | None) -> Loaded:
 
 
 def _patterns(only: Where | None) -> list[str] | None:
-    """The patterns of a selection that has nothing else."""
+    """The patterns of a selection that consists of patterns; else None."""
     listed = only if type(only) is list else [only]
     texts = [item for item in listed if isinstance(item, str)]
     return texts if len(texts) == len(listed) else None

@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a header says."""
+    """The content of a header."""
 
     entries: dict[str, Entry]
     metadata: dict[str, str]
@@ -61,7 +61,7 @@ def parsed(text: str | bytes) -> Header:
 
 
 def checked(text: bytes, room: int) -> Header | None:
-    """The same of a header that is right; None: the safetensors package must be asked.
+    """The header if it is surely valid; None: the safetensors package must check it.
 
     Args:
         room: How many bytes come after it.

@@ -19,7 +19,7 @@ SHARD = re.compile(r"model((-[0-9a-f]{8})?-\d{5}-of-\d{5})?\.safetensors")
 
 
 class Index(NamedTuple):
-    """What an index says."""
+    """The content of an index."""
 
     path: str
     folder: str
@@ -45,7 +45,7 @@ def read_index(path: str) -> Index:
     """Reads an index, and checks it.
 
     Raises:
-        ValueError: It is none, or it names a file outside of its folder.
+        ValueError: It is malformed, or it names a file outside of its folder.
         OSError: It can't be read.
     """
     check_regular(path)

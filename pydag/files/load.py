@@ -71,17 +71,17 @@ def load(
 
     Without `like` the tree is built from the structure that `save` wrote: builtin containers, and
     classes of `register_fields` and `register_module`, whose attributes are set. Nothing is
-    imported, and no code of a class runs. Any other class, which functions of its own build, must
-    be named by `classes`. A file that somebody else wrote gives a flat dict of its names. With
-    `like`, that structure is filled: it doesn't matter which of the names of a shared array the
-    file has. Where it has several, they must be equal. No value is changed to fit: types are equal.
-    Data comes from the file: arrays, and the numbers of dicts and records. Configuration is that of
+    imported, and no code of a class runs. A class that is built by its own functions must be named
+    in `classes`. A file from another program gives a flat dict of its names. With `like`, that
+    structure is filled: it doesn't matter which of the names of a shared array the file has. If it
+    has several, they must be equal. No value is converted: types must be equal.
+    Data comes from the file: arrays, and the numbers of dicts and records. Configuration comes from
     `like`: the numbers, flags and text of modules, and meta fields. If the file has other
     values, one `UserWarning` lists the paths and both values.
 
     The arrays are NumPy's, mapped and read-only: a part of the file is read when it is used (one of
     booleans at once, since a byte that is neither 0 nor 1 is refused). Don't change the file in
-    place while they are in use. (`save` is safe: it puts a new file in its stead.)
+    place while they are in use. (`save` is safe: it replaces the file by a new one.)
 
     Args:
         path: A safetensors file; an index, such as `model.safetensors.index.json`, beside the files
@@ -99,9 +99,9 @@ def load(
 
     Raises:
         ValueError: The path is an address, such as `s3://...`; the file is damaged; an index names
-            what isn't there, or files that disagree on an alias; a class isn't registered here, or
-            a class or function would have to be named; with `like`: names are missing or too many,
-            copies of one array differ, or a type or shape differs.
+            missing files or arrays, or files that disagree on an alias; a class isn't registered,
+            or a class or function must be named; with `like`: names are missing or surplus, copies
+            of one array differ, or a type or shape differs.
         OSError: The file can't be read, or is replaced by other programs again and again.
         ImportError: safetensors isn't installed: `pip install "pydag-tree[files]"`.
     """
@@ -125,7 +125,7 @@ def read(
     classes: type | Iterable[type],
     functions: Callable[..., Any] | Iterable[Callable[..., Any]],
 ) -> Loaded:
-    """Reads what `load` builds its result from.
+    """Reads the parts from which `load` builds its result.
 
     Args:
         wanted: The leaves of `like`, and its structure.
@@ -250,9 +250,9 @@ def _filled_as_it_is(
     filler: Filler,
     classes: ClassNames,
 ) -> tuple[list[Leaf], set[int]] | None:
-    """What `Filler.in_order` gives for a file that has just the structure and names of `like`.
+    """The result of `Filler.in_order` for a file with exactly the structure and names of `like`.
 
-    None where it has others, or where a leaf doesn't fit.
+    None if they differ, or if a leaf doesn't fit.
     """
     if len(described.names) != len(source.entries):
         return None

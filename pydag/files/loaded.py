@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was read from a source, and which part of it was asked for."""
+"""The leaves that were read from a source, and the selection of some of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from .source import Source
 
 
 class Loaded:
-    """What was read: the leaves, which of them are arrays of the file, and the structure.
+    """The leaves that were read, which of them are arrays of the file, and the structure.
 
     Args:
-        source: What it was read from.
-        wanted: The leaves of `like`; None where the structure is that of the source.
-        differences: What the source and `like` say differently of configuration.
+        source: The source.
+        wanted: The leaves of `like`; None if the structure comes from the source.
+        differences: The differences of configuration between the source and `like`.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ def chosen_by_path(only: Where | None, spec: PyDagSpec, names: Sequence[Any]) ->
 
 
 def _is_by_path(only: Where, namespace: str) -> bool:
-    """Whether a selection asks for no leaf, and for the class of none."""
+    """Whether a selection depends on neither a leaf nor its class."""
     if type(only) is list and not is_prefix(only, namespace):
         return all(_is_by_path(item, namespace) for item in only)
     return isinstance(only, str) or is_prefix(only, namespace)
 
 
 def selected(loaded: Loaded, only: Where | None) -> Loaded:
-    """What was read, with None in the place of each leaf that isn't selected."""
+    """The same, with None in the place of each leaf that isn't selected."""
     if only is None:
         return loaded
     chosen = select(only, loaded.spec, loaded.leaves, loaded.spec.namespace)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which arrays of NumPy, and tensors of torch, are one memory, and which overlap.
+"""Finds arrays of NumPy and tensors of torch that are the same memory, and those that overlap.
 
 A module's `state_dict()` makes a new tensor for each name at each call, and `array[:]` a new array:
-what says that two of them are one array is the memory, not the object.
+their memory, not their identity, decides whether two of them are one array.
 """
 
 import itertools

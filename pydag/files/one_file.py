@@ -49,7 +49,7 @@ def write_contents(
         path: Where; it is replaced.
         contents: The arrays by name, in the order in which they will lie.
         metadata: Goes into the header.
-        bar: Is told how many bytes were written; None: there is none.
+        bar: Counts the bytes that were written; None: there is none.
 
     Raises:
         ValueError: The header would be too large.
@@ -95,7 +95,7 @@ def write_file(
         arrays: The arrays by name.
         metadata: Goes into the header.
         path: Where it will be, for messages.
-        bar: Is told how many bytes were written; None: there is none.
+        bar: Counts the bytes that were written; None: there is none.
     """
     safetensors = package()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for what is given as the path of a file by mistake."""
+"""Errors for arguments that were given as the path of a file by mistake."""
 
 import errno
 import os
@@ -12,10 +12,10 @@ from pydag.structure.text import short_repr
 
 
 def check_path(path: object, tree: object, call: str) -> None:
-    """Raises TypeError where something else was given in the place of a path or of a tree.
+    """Raises TypeError if the path or the tree is something else.
 
     Args:
-        tree: What was given in the place of the tree.
+        tree: The argument in the place of the tree.
         call: What the call should look like.
     """
     if isinstance(path, str | bytes | os.PathLike):

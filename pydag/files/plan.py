@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a DAG is in a file: arrays by name, other names, the structure."""
+"""The content of a file for a DAG: arrays by name, other names, the structure."""
 
 import functools
 import itertools
@@ -35,7 +35,7 @@ from .tensors import check_no_modules
 
 
 class Plan:
-    """What is to be written.
+    """The content of a file that will be written.
 
     Args:
         leaves: The leaves of a DAG.

@@ -54,7 +54,7 @@ class Writable(Protocol):
             names: Their names.
             metadata: Goes into the header.
             path: Where the file will be, for messages.
-            bar: Is told of the bytes of each array.
+            bar: Counts the bytes of each array.
         """
 
 
@@ -81,9 +81,9 @@ def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar
 
     Args:
         path: The directory; it is made if there is none.
-        plan: What is written.
+        plan: The arrays.
         largest: The bytes of arrays in one file. An array that has more has a file of its own.
-        bar: Is told of the bytes of each array.
+        bar: Counts the bytes of each array.
     """
     folder = os.path.realpath(path)
     groups = _groups(plan, largest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What arrays are read from: a file, or a directory of them. Arrays by name, and metadata."""
+"""The base class of a file and of a directory of files: arrays by name, and metadata."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ class Source:
 
     Attributes:
         path: Where they are, for messages.
-        entries: What is known of each array, by name.
+        entries: The entry of each array, by name.
         metadata: Further names, each with the array that it means; and anything else that the
             program that wrote the file put there.
         text: The structure as JSON; None where pydag didn't write it.
@@ -38,7 +38,7 @@ class Source:
         return self.arrays([name])[name]
 
     def open_for(self, names: Collection[str] | None) -> None:
-        """Opens what holds these arrays; None: all of it. `metadata` then has what it says."""
+        """Opens the files that have these arrays; None: all files. This adds their `metadata`."""
 
     def check_aliases(self) -> None:
         """Checks the table of aliases, in a file that has our structure."""

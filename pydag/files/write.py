@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what is planned to one file, or to several."""
+"""Writes a DAG to one file, or to several."""
 
 import os
 from collections.abc import Mapping, Sequence
