@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What needs another library: `attrs`, `jax`, `numpy`, `torch`; imported when it is used."""
+"""Modules that need another library: `attrs`, `jax`, `numpy`, `torch`; imported on first use."""
 
 import importlib
 from types import ModuleType

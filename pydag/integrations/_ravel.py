@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One flat array for the distinct leaves of a DAG, and the way back.
 
-What is no data stays out of the array, and is the same in all that comes back.
+Leaves that aren't data are left out of the array, and unchanged in the result of the way back.
 
-How leaves become one array, and what an array must be to become leaves again, is optree's matter:
-it is given the list of distinct leaves.
+optree turns the list of distinct leaves into one array and back, and checks the array.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +15,12 @@ from pydag.typing import Dag, FlattenOptions, Leaf
 
 
 class Unravel:
-    """Puts a flat array back into the DAG that it was made of; what was tied is tied again.
+    """Puts a flat array back into the DAG that it was made from, with the same sharing.
 
-    Equal where structure, shapes and dtypes are, and hashable as optree's functions are.
+    Equal if structure, shapes and dtypes are, and hashable like optree's functions.
 
     Args:
-        kept: The number of each leaf that is no data, and the leaf.
+        kept: The number of each leaf that isn't data, and the leaf.
     """
 
     __slots__ = ("_kept", "_spec", "_split")
@@ -57,8 +56,8 @@ def ravel(
     """The array and the way back.
 
     Args:
-        ravel_list: The same for a list of leaves, by optree.
-        kept: Which leaves are no data: the number of each, and the leaf.
+        ravel_list: optree's function for a list of leaves.
+        kept: The leaves that aren't data: the number of each, and the leaf.
     """
     leaves, spec = _core.flatten(tree, **options)
     others = kept(leaves, spec)

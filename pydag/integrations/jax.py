@@ -36,15 +36,15 @@ def dag_ravel(
 ) -> tuple[jax.Array, Unravel]:
     """One flat array of all distinct data, and a function that puts such an array back.
 
-    Each object is in it once, a value once for each occurrence. What comes back is tied as the tree
-    is. The numbers of modules, text and functions are configuration, as for `pydag.jaxinterop`:
-    not in the array, and unchanged in what comes back.
+    Each object is in it once, a value once for each occurrence. The returned function gives a tree
+    with the same sharing. The numbers of modules, text and functions are configuration, as for
+    `pydag.jaxinterop`: they aren't in the array, and unchanged in the new tree.
 
     Args:
         tree: The DAG.
 
     Raises:
-        ValueError: By the function that comes back: the array has another shape or dtype.
+        ValueError: By the returned function: the array has another shape or dtype.
         CycleError: An object contains itself.
         TypeError: A leaf is an object of a class that is not registered, and holds arrays.
 

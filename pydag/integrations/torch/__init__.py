@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch: which parameters of a module are one, what cuts that, and modules as DAGs.
+"""PyTorch: finds and keeps the ties of a module's parameters, and turns modules into DAGs.
 
 * To see: `ties`, `tie_changes`.
 * To keep: `keeping_ties`, `tie_again`, `fsdp_groups`, `tied_weights_keys`,

@@ -24,9 +24,9 @@ def tie_changes(before: Any, after: Any) -> str:
     that only one side has, such as `module.` or `_orig_mod.`, is ignored.
 
     Args:
-        before: A module, what `module_tree` or `dag_map` made of one, a state dict, or an answer of
-            `ties`. In an answer from JSON each tie counts as one parameter.
-        after: Another one.
+        before: A module, a result of `module_tree` or `dag_map` for a module, a state dict, or a
+            result of `ties`. In a result from JSON each tie counts as one parameter.
+        after: The same, for the other side.
 
     Raises:
         TypeError: One of them is something else.
@@ -49,7 +49,7 @@ class _Side:
     def __init__(self, given: Given, own_names: dict[str, str]) -> None:
         self.given, self.own_names = given, own_names
         number = {name: i for i, group in enumerate(given.ties) for name in group}
-        parts: dict[str, object] = {}  # of which objects the names are; None if it isn't known
+        parts: dict[str, object] = {}  # the object of each name; None if it isn't known
         for i, (group, split) in enumerate(zip(given.ties, given.ties.parts, strict=True)):
             parts.update(dict.fromkeys(group))
             parts.update({name: (i, j) for j, part in enumerate(split or ()) for name in part})
@@ -73,7 +73,7 @@ class _Comparison:
     def __init__(self, before: Given, after: Given) -> None:
         first, second = in_common(before.names, after.names)
         self._before, self._after = _Side(before, first), _Side(after, second)
-        # A saved answer doesn't say what else there was: all that the other side has may have been.
+        # A saved result lists only tied names: all names of the other side may have existed.
         if before.is_saved == after.is_saved:
             names = first | second
         else:

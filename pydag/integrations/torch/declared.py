@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`_tied_weights_keys`: what transformers knows of a model's ties."""
+"""`_tied_weights_keys`: the ties of a model that transformers knows."""
 
 import itertools
 import re
@@ -11,12 +11,12 @@ from .identity import how_they_compare
 
 
 def tied_weights_keys(module: Any) -> dict[str, str]:
-    """What transformers 5 wants as `_tied_weights_keys`: for each alias, the name of its anchor.
+    """The `_tied_weights_keys` for transformers 5: for each alias, the name of its anchor.
 
     Buffers that aren't saved don't count.
 
     Args:
-        module: The model, tied as it is meant to be; it may be on `meta`.
+        module: The model with its intended ties; it may be on `meta`.
 
     >>> embed, head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
     >>> head.weight = embed.weight
@@ -64,17 +64,17 @@ KEYS = "_tied_weights_keys"
 
 
 class _Check:
-    """Holds what a model says of its ties against what is tied."""
+    """Compares the ties that a model declares with its actual ties."""
 
     def __init__(self, model: Any) -> None:
         self._model, self._tensors = model, named_tensors(model)
         self._groups = _saved_ties(model)
         self._anchors = {name: group[0] for group in self._groups for name in group}
-        self._said: dict[str, str] = {}  # of names that are said to be one: towards the first
-        self.cut: list[str] = []  # the lines about names that are said to be one, and aren't
+        self._said: dict[str, str] = {}  # for names that are declared tied: towards the first
+        self.cut: list[str] = []  # the lines about names that are declared tied, and aren't
 
     def lines(self) -> Iterator[str]:
-        """What differs, line by line."""
+        """The differences, line by line."""
         silent = False
         for path, inner in self._model.named_modules():
             prefix = f"{path}." if path else ""
@@ -137,13 +137,13 @@ class _Check:
                     self._said[self._first(name)] = self._first(self._anchors[name])
 
     def _first(self, name: str) -> str:
-        """The same for all names that are said to be one."""
+        """The same name for all names that are declared tied."""
         while (other := self._said.get(name, name)) != name:
             name = other
         return name
 
     def _matching(self, prefix: str, key: str) -> list[str]:
-        """The names that are meant: one, those of a module, or those that match from the start."""
+        """The names of a key: one name, the names of a module, or those that match a pattern."""
         if prefix + key in self._tensors:
             return [prefix + key]
         of_module = [name for name in self._tensors if name.startswith(f"{prefix}{key}.")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has ties: a module, its tree, a state dict, or an answer of `ties` that was saved."""
+"""Reads the ties of a module, its tree, a state dict, or a saved result of `ties`."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ class Ties(tuple[tuple[str, ...], ...]):
 
     Attributes:
         parts: For each group, its names by object: two parameters over one memory are one group of
-            two parts. None where that isn't known: `state_dict()` makes a new tensor for each name.
+            two parts. None if that is unknown: `state_dict()` makes a new tensor for each name.
     """
 
     parts: tuple[Groups | None, ...]
@@ -73,10 +73,10 @@ def ties_of(tensors: Mapping[str, Any], are_own: bool = True) -> Ties:
 
 
 def read(thing: Any) -> Given:
-    """What was given.
+    """Reads any object with ties.
 
     Raises:
-        TypeError: It is none of these.
+        TypeError: It is something else.
     """
     if isinstance(thing, nn.Module):
         tensors = named_tensors(thing)
@@ -129,7 +129,7 @@ def _check_depth(thing: Mapping[Any, Any]) -> None:
 
 
 def _is_saved(thing: object) -> bool:
-    """Whether this is an answer of `ties`, perhaps from JSON."""
+    """Whether this is a result of `ties`, perhaps from JSON."""
     return isinstance(thing, list | tuple) and all(
         isinstance(group, list | tuple) and all(isinstance(name, str) for name in group)
         for group in thing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tensors are one, and whether two that aren't have the same bytes."""
+"""Decides which tensors are the same tensor, and whether others have the same bytes."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -12,12 +12,12 @@ from pydag.sharing.memory import memory_of
 class Identities:
     """Gives keys to tensors, equal for those that are one: one object, or one memory.
 
-    Tensors on `meta` have no memory, but a storage object, which says the same. The keys are good
-    for as long as this object and the tensors live.
+    Tensors on `meta` have no memory, but a storage object that replaces it. The keys are valid as
+    long as this object and the tensors live.
     """
 
     def __init__(self) -> None:
-        self._storages: list[Any] = []  # while one is held, no other one gets its id
+        self._storages: list[Any] = []  # keeps them alive, so that no id is reused
 
     def of(self, tensor: Any) -> Hashable:
         """The key of a tensor, or of an array of NumPy."""
@@ -68,7 +68,7 @@ def _bytes(tensor: Any) -> Any:
 
 
 def _same_parts(a: Any, b: Any) -> bool:
-    """The same for tensors that are made of others, such as DTensors: part by part."""
+    """The same for tensors that consist of others, such as DTensors: part by part."""
     names, more = a.__tensor_flatten__()
     other_names, other_more = b.__tensor_flatten__()
     if names != other_names or more != other_more:
@@ -78,7 +78,7 @@ def _same_parts(a: Any, b: Any) -> bool:
 
 
 def how_they_compare(a: Any, b: Any) -> str:
-    """`equal`, `different`, or `on meta`, where there is nothing to compare."""
+    """`equal`, `different`, or `on meta` if there is nothing to compare."""
     if not (has_values(a) and has_values(b)):
         return "on meta"
     return "equal" if same_bytes(a, b) else "different"

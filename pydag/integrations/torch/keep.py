@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ties that outlive a load or a move: what was cut is tied again."""
+"""Keeps ties through a load or a move, by restoring those that were cut."""
 
 import contextlib
 import warnings
@@ -21,7 +21,7 @@ MOST = 8  # lines in a warning
 
 @contextlib.contextmanager
 def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Groups]:
-    """Remember the ties of a module, and set again what the block cuts.
+    """Remember the ties of a module, and restore those that the block cuts.
 
     `load_state_dict(assign=True)`, `to_empty`, a deep copy of a part and the like give each name a
     tensor of its own. At the end of the block, the names of a tie hold the parameter of the first
@@ -29,7 +29,7 @@ def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Gr
     anchor is on `meta`, the first that isn't is taken. What `empty_like` makes within the block for
     a tied tensor, as `to_empty` does, is filled with zeros, so that it is equal, too.
 
-    If the block raises, nothing is done.
+    If the block raises, no tie is restored.
 
     Args:
         module: The module.
@@ -37,7 +37,7 @@ def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Gr
             is gone is left out.
 
     Yields:
-        The ties, as `ties` gives them.
+        The ties, as returned by `ties`.
 
     Raises:
         SharingError: Two tensors that were one differ, or one of the names is gone. Nothing was
@@ -72,19 +72,19 @@ def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Gr
             stacklevel=3,
         )
     kinds = {_kind(tensors[name]) for group in groups for name in group}
-    del tensors  # what the block replaces is freed
+    del tensors  # so that tensors that the block replaces are freed
     with _Zeros(kinds):
         yield groups
     tie(Names(module), parts, on_conflict)
 
 
 def tie_again(module: Any, before: Any, *, on_conflict: Conflict = "raise") -> None:
-    """Tie a module that is already cut, as another one is tied, by the rules of `keeping_ties`.
+    """Restore ties of a module as in another module, by the rules of `keeping_ties`.
 
     Args:
         module: The module.
-        before: A module with the ties that are wanted, its `module_tree` or state dict, or an
-            answer of `ties`.
+        before: A module with the desired ties, its `module_tree` or state dict, or a result of
+            `ties`.
         on_conflict: "raise", or "first": if tensors differ, the anchor's is taken; a name that the
             module doesn't have is left out.
 

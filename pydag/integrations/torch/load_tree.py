@@ -17,9 +17,9 @@ MOST = 8  # names in a message
 
 
 def load_module_tree(module: Any, tree: Mapping[str, Any], *, cast: bool = False) -> None:
-    """Copy the values of a tree, such as `module_tree` gives, into a module; all of them or none.
+    """Copy the values of a tree, as from `module_tree`, into a module; all of them or none.
 
-    The module keeps its parameters, so an optimizer goes on with them, and its ties. The values may
+    The module keeps its ties and parameters; an optimizer goes on with them. The values may
     be tensors, on any device, or arrays of NumPy, as `pydag.files.load` gives them. Keys may be
     names with dots, as in a state dict. A tied parameter needs a value under one of its names, a
     buffer that isn't saved none.
@@ -57,7 +57,7 @@ def load_module_tree(module: Any, tree: Mapping[str, Any], *, cast: bool = False
         more = f" and {len(missing) - MOST} more" if len(missing) > MOST else ""
         raise ValueError(f"the tree has no value for {', '.join(missing[:MOST])}{more}")
     memory = _Memory(target.tensor for target in targets.values())
-    # Before the first is written, what would be overwritten is copied.
+    # Before the first write, values that would be overwritten are copied.
     pairs = [(targets[key].tensor, value) for key, (_, value) in found.items()]
     pairs = [(tensor, memory.kept_apart(tensor, value)) for tensor, value in pairs]
     with torch.no_grad():
@@ -73,7 +73,7 @@ class _Target(NamedTuple):
 
 
 def _targets(module: Any, identities: Identities) -> dict[Any, _Target]:
-    """The distinct tensors of a module, by what they are."""
+    """The distinct tensors of a module, by their keys."""
     targets: dict[Any, _Target] = {}
     for path, inner in module.named_modules():
         for name, tensor in own_tensors(inner):
@@ -154,11 +154,11 @@ def _tensor(value: Any) -> Any:
     array = np.asarray(value)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
-        array = array.copy()  # of such arrays PyTorch makes no tensors
+        array = array.copy()  # PyTorch makes no tensors of such arrays
     dtype = getattr(torch, _dtype(array), None)
     if array.dtype.isbuiltin == 1 or dtype is None:
         return torch.from_numpy(array)
-    # bfloat16 and the like are NumPy's by another package. `reshape` keeps what has no dimensions.
+    # NumPy has bfloat16 and the like from another package. `reshape` keeps arrays without axes.
     raw = torch.from_numpy(np.ascontiguousarray(array).view(f"u{array.itemsize}"))
     return raw.view(dtype).reshape(array.shape)
 

@@ -21,14 +21,14 @@ def dag_ravel(
 ) -> tuple[torch.Tensor, Unravel]:
     """One flat tensor of all distinct leaves, and a function that puts such a tensor back.
 
-    Each object is in it once, a value once for each occurrence. What comes back is tied as the tree
-    is.
+    Each object is in it once, a value once for each occurrence. The returned function gives a tree
+    with the same sharing.
 
     Args:
         tree: The DAG.
 
     Raises:
-        ValueError: By the function that comes back: the tensor has another shape or dtype.
+        ValueError: By the returned function: the tensor has another shape or dtype.
         CycleError: An object contains itself.
 
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets again what a tie of a module needs, by names."""
+"""Restores the ties of a module, by names."""
 
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
@@ -48,11 +48,11 @@ class Names:
         return self._tensors
 
     def find(self, name: str) -> str | None:
-        """The present name of what had this name."""
+        """The present name of the tensor that had this name."""
         name = name if name in self._tensors else self._shorts.get(unwrapped(name), name)
         if name in self._tensors:
             return name
-        # Under a parametrization it is what the parametrization is computed from.
+        # Under a parametrization it is the original tensor, from which the value is computed.
         owner, _, attribute = name.rpartition(".")
         original = f"{owner}.parametrizations.{attribute}.original".removeprefix(".")
         return original if original in self._tensors else None
@@ -62,7 +62,7 @@ class Names:
         return self._tensors[name]
 
     def what_is_there(self, name: str) -> str:
-        """What is found in place of a name that is gone."""
+        """A description of the object in the place of a missing name."""
         owner, path = self._module, "the module"
         for part in name.split(".")[:-1]:
             inner = dict(children(owner)).get(part)
@@ -82,13 +82,13 @@ class Names:
 
 
 def tie(now: Names, parts: Parts, on_conflict: Conflict) -> None:
-    """Sets again what was cut: all of it or nothing."""
+    """Restores all ties that were cut, or none."""
     for change in [change for split in parts for change in _changes(now, split, on_conflict)]:
         now.set(change)
 
 
 def _changes(now: Names, parts: list[list[str]], on_conflict: Conflict) -> list[_Change]:
-    """What must be set so that the names of one memory are one again.
+    """The changes that give the names of one memory one tensor again.
 
     Args:
         parts: The names, those that were one object together.
@@ -140,7 +140,7 @@ def _text(tensor: Any) -> str:
 
 
 def _of_object(now: Names, names: list[str], carrier: str) -> list[_Change]:
-    """What must be set so that names hold one object, and the memory of the carrier."""
+    """The changes that give names one object, with the memory of the carrier."""
     if not names:
         return []
     kept = now.tensor(carrier)

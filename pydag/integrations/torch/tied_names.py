@@ -12,15 +12,15 @@ def ties(module: Any) -> Ties:
     Names are those of `named_parameters(remove_duplicate=False)`, then those of `named_buffers`, in
     this order. A module that stands at two places gives a group for each of its parameters. Two
     tensors are one if they are one object, or the same view of the same memory: so a state dict has
-    the ties of its module, although `state_dict()` makes new tensors at each call. On `meta` it is
-    the same.
+    the ties of its module, although `state_dict()` makes new tensors at each call. This also works
+    on `meta`.
 
-    The answer is a tuple of tuples, and can be saved as JSON. It also remembers, unless it was
+    The result is a tuple of tuples, and can be saved as JSON. It also remembers, unless it was
     saved as JSON, which groups are several parameters over one memory: see `tie_changes`.
 
     Args:
-        module: A module, what `module_tree` or `dag_map` made of one, or a state dict. An answer of
-            `ties` passes unchanged.
+        module: A module, a result of `module_tree` or `dag_map` for a module, or a state dict. A
+            result of `ties` is returned unchanged.
 
     Raises:
         TypeError: It is none of these.

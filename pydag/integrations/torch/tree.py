@@ -13,9 +13,9 @@ from .identity import Identities
 def module_tree(module: Any) -> dict[str, Any]:
     """The parameters and buffers of a module as nested dicts, one for each module.
 
-    What is one in the module is one in the tree: a parameter under several names, a module at
-    several places, two tensors of one memory. So `dag_map` keeps ties, `dag_leaves` has each
-    parameter once, and `view`, `shared_objects` and `explain` show them. The leaves are the
+    The tree has the sharing of the module: a parameter under several names, a module at several
+    places, and two tensors of one memory are one object. So `dag_map` keeps ties, `dag_leaves` has
+    each parameter once, and `view`, `shared_objects` and `explain` show ties. The leaves are the
     module's own tensors. Modules that hold nothing have no dict.
 
     Args:
@@ -73,6 +73,6 @@ def own_tensors(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def children(module: Any) -> Iterator[tuple[str, Any]]:
-    """The modules that a module itself holds, by name; one that it holds twice, twice."""
+    """The modules that a module itself holds, by name; a module with two names appears twice."""
     # `named_children` gives each module once.
     return ((name, inner) for name, inner in module._modules.items() if inner is not None)
