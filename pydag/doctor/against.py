@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of a model: its ties, names, types, shapes and values, before and after."""
+"""Compares a model before and after a change: ties, names, types, shapes and values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -46,9 +46,9 @@ def _sides(before: Model, after: Model) -> tuple[_Side, _Side]:
 
 
 def compare(before: Model, after: Model, bar: Bar) -> Iterator[Finding]:
-    """What is different, and which ties are still there.
+    """The differences, and the ties that both have.
 
-    What was cut or lost is a doubt; everything else is no fault.
+    A tie or name that was lost is a doubt; any other difference is no fault.
     """
     old, new = _sides(before, after)
     common = [name for name in old.groups if name in new.groups]

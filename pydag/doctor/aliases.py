@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The aliases in the metadata: what they mean, and whether it is so."""
+"""Checks the aliases in the metadata: do they name arrays of the file?"""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from .progress import Bar
 
 
 def check_aliases(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
-    """What the aliases of a model are.
+    """The findings about the aliases of a model.
 
     Args:
-        pairs: Is told which arrays were compared.
+        pairs: Collects the arrays that were compared.
     """
     tied: dict[str, list[str]] = {}
     for alias, name in model.aliases.items():

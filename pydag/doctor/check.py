@@ -24,12 +24,12 @@ def check_path(
     against: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> Report:
-    """What `pydag.files.check` does.
+    """The implementation of `pydag.files.check`.
 
     Args:
-        path: What is checked.
-        against: What it was before.
-        progress: Whether a terminal shows how far it has come.
+        path: The path of the model.
+        against: The path of the model before a change.
+        progress: Whether to show the progress on a terminal.
     """
     model = _opened(path)
     bar = Bar(progress)
@@ -65,7 +65,7 @@ def _opened(path: str | os.PathLike[str]) -> Model:
 
 
 def findings_of(model: Model, bar: Bar) -> list[Finding]:
-    """Everything that is found in a model."""
+    """All findings about a model."""
     pairs = Pairs()
     return [
         *model.findings,

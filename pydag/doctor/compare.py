@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the bytes of arrays, piece by piece. What is a hole in all of them isn't read."""
+"""Compares the bytes of arrays, piece by piece. Holes that all of them have aren't read."""
 
 import functools
 import itertools
@@ -33,7 +33,7 @@ def equal_classes(arrays: Sequence[Stored], bar: Bar) -> list[list[Stored]]:
 
     Args:
         arrays: Arrays of one size.
-        bar: Is told how many bytes were read.
+        bar: Counts the bytes that were read.
     """
     classes = [list(arrays)]
     for begin, end in _pieces(arrays[0].nbytes):
@@ -87,7 +87,7 @@ def elements(array: Stored, count: int, is_transposed: bool = False) -> bytes:
 
     Args:
         count: How many.
-        is_transposed: Whether those are read that the transposed array has in these places.
+        is_transposed: Whether to read the elements that the transposed array has in these places.
     """
     width = array.itemsize or 1
     if len(array.shape) == 2 and array.itemsize:
@@ -117,7 +117,7 @@ def _places_in_matrix(rows: int, columns: int, count: int, is_transposed: bool) 
 
 
 def are_transposed(a: Stored, b: Stored, bar: Bar) -> bool:
-    """Whether a matrix is the other one transposed, bit by bit."""
+    """Whether one matrix is exactly the transpose of the other."""
     import numpy as np
 
     rows, columns = a.shape

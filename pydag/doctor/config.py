@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model's `config.json` says of ties."""
+"""The ties that a model's `config.json` declares."""
 
 import json
 import os
@@ -23,10 +23,10 @@ _WITH_HEAD = re.compile(
 
 
 class Config(NamedTuple):
-    """What is said.
+    """The content of a `config.json`.
 
     Attributes:
-        said: For each place where it says whether the embeddings are tied, what it says there.
+        said: For each place that declares whether the embeddings are tied, its value.
         architectures: The classes that the model is for.
     """
 
@@ -35,7 +35,7 @@ class Config(NamedTuple):
 
     @property
     def is_tied(self) -> bool | None:
-        """Whether head and embedding are tied; None where nothing is said, or both."""
+        """Whether head and embedding are tied; None if no place says so, or they disagree."""
         values = set(self.said.values())
         return values.pop() if len(values) == 1 else None
 
@@ -50,7 +50,7 @@ class Config(NamedTuple):
         return not self.architectures or any(map(_WITH_HEAD.fullmatch, self.architectures))
 
     def check(self) -> Iterator[Finding]:
-        """Whether all places say the same."""
+        """Whether all places agree."""
         if len(set(self.said.values())) > 1:
             tied = [place for place, value in self.said.items() if value]
             untied = [place for place, value in self.said.items() if not value]
@@ -92,7 +92,7 @@ def _object(rows: list[tuple[str, Any]], twice: list[str]) -> dict[str, Any]:
 
 
 def _odd(places: dict[str, Any], twice: list[str]) -> Iterator[Finding]:
-    """What readers may understand in different ways."""
+    """Findings about values that readers may understand in different ways."""
     if twice:
         text = f"{CONFIG} has {listed(twice)} twice: readers may take either"
         yield Finding("doubt", tuple(twice), text)

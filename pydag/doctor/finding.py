@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the doctor has found: one line each."""
+"""The findings of the doctor: one line each."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,8 +18,8 @@ class Finding(NamedTuple):
     Attributes:
         level: "error", "doubt", "waste" or "tie"; "change" where two models are compared.
         names: The arrays, or files, that it is about.
-        text: What is the matter, in one line.
-        nbytes: How many bytes are wasted by it.
+        text: The problem, in one line.
+        nbytes: The number of bytes that it wastes.
     """
 
     level: Level

@@ -25,7 +25,7 @@ class UnknownFormatError(ValueError):
 
 
 def read_file(path: str) -> Container:
-    """What a file holds.
+    """The content of a file.
 
     Raises:
         ValueError: It is of no known format, or so damaged that nothing of it can be read.

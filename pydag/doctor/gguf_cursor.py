@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the parts of a GGUF header one after the other, and believes none of its numbers."""
+"""Reads the parts of a GGUF header one after the other, and trusts none of its numbers."""
 
 import struct
 
@@ -12,7 +12,7 @@ _ARRAY = 9
 _SMALLEST = {TEXT: 8, _ARRAY: 12, **_FIXED}  # the bytes of the smallest value of a type
 _DEEPEST = 8
 
-# A header that has more than this is none: each takes memory, or time, beyond its bytes.
+# A header beyond these limits is refused: each item takes memory, or time, beyond its bytes.
 _LONGEST_NAME = (1 << 16) - 1  # by the format
 _MOST_NAMES = 1 << 24  # bytes of all names
 MOST_ROWS = 1 << 16  # arrays, and values
@@ -25,12 +25,12 @@ class CutShortError(Exception):
 
 
 def malformed(why: str) -> ValueError:
-    """The error of a header that is none."""
+    """The error for a malformed header."""
     return ValueError(f"malformed header: {why}")
 
 
 class Cursor:
-    """Reads numbers and text one after the other, and holds each length against the file."""
+    """Reads numbers and text one after the other, and checks each length against the file."""
 
     def __init__(self, file: RawFile) -> None:
         self._file = file

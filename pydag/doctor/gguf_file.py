@@ -64,7 +64,7 @@ _TYPES = {
 
 
 def read_gguf(file: RawFile) -> Container:
-    """What a GGUF file holds.
+    """The content of a GGUF file.
 
     Raises:
         ValueError: Its header can't be read.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the file do with head and embedding what the config says?"""
+"""Checks whether head and embedding in the file are tied as the config declares."""
 
 from collections.abc import Iterator
 
@@ -21,16 +21,16 @@ from .progress import Bar
 from .quantized import Parts
 from .stored import Stored
 
-_DRIFTED = 0.5  # of two that were one once
-_NEARLY = 0.9  # of two that nearly are one
-_LEAST = 1024  # bytes, of arrays that nobody said anything of
+_DRIFTED = 0.5  # the correlation of two arrays that were tied once
+_NEARLY = 0.9  # the correlation of two arrays that are nearly equal
+_LEAST = 1024  # bytes of an array that no metadata mention
 
 
 def check_heads(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
-    """What the config says of head and embedding, and what the file has.
+    """Compares head and embedding in the config with those in the file.
 
     Args:
-        pairs: Is told which arrays were compared.
+        pairs: Collects the arrays that were compared.
     """
     config = model.config
     if config is None or config.is_tied is None:
@@ -93,7 +93,7 @@ class _Checks:
         self._groups, self._parts, self._is_tied = groups, parts, is_tied
 
     def both(self, head: End, embedding: End) -> Iterator[Finding]:
-        """What is said of a head and an embedding that the model has."""
+        """The findings about a head and an embedding that the model has."""
         names = (head.name, embedding.name)
         what = f"{shown(head.name)} and {shown(embedding.name)}"
         arrays = self._model.arrays
@@ -205,7 +205,7 @@ class _Checks:
         yield Finding("doubt", names, text)
 
     def no_head(self, embedding: End) -> Iterator[Finding]:
-        """What is said where only an embedding is stored."""
+        """The findings if only an embedding is stored."""
         config = self._model.config
         assert config is not None  # or nothing is checked
         head, name = missing_head(embedding), embedding.name

@@ -28,10 +28,10 @@ def open_indexed(path: str, asked: str) -> Model:
 
     Args:
         path: The index.
-        asked: What was asked for.
+        asked: The path that the user gave.
 
     Raises:
-        ValueError: It is no index, or names a file outside of its directory.
+        ValueError: It is no index, or names a file outside its directory.
         OSError: The index can't be read, or is being replaced.
     """
     version, was_locked = version_of(path), is_folder_locked(os.path.dirname(path) or ".")

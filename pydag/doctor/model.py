@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that is looked at: one file, or those of a directory, with the config beside them."""
+"""A model under examination: one file, or the files of a directory, with the config beside them."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -12,21 +12,21 @@ from .stored import Container, Stored
 
 
 class Model:
-    """What is known of a model from its headers.
+    """The facts about a model from its headers.
 
     Args:
-        path: What was asked for.
+        path: The path that the user gave.
         folder: Where its files are.
         containers: Its files, opened.
         is_part: Whether it is one of several files of a model.
-        findings: What is wrong with the files and their index.
+        findings: The problems of the files and their index.
         index: The index, or where one should be; None: the model is one file.
 
     Attributes:
         arrays: All arrays, by name.
-        aliases: Further names, each with the name that it is said to mean.
+        aliases: Further names, each with the name that the metadata give for it.
         named: All names in all headers.
-        config: What `config.json` says; None where there is none.
+        config: The content of `config.json`; None if there is none.
     """
 
     def __init__(

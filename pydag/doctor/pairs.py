@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of arrays of which something was said already."""
+"""Pairs of arrays that were already reported."""
 
 
 class Pairs:
@@ -27,7 +27,7 @@ class Pairs:
         return isinstance(pair, tuple) and frozenset(pair) in self._known
 
     def left(self, names: list[str]) -> list[str]:
-        """The names of a group, without those of which it was said what they are to another one."""
+        """The names of a group, without those that were reported in a pair with another name."""
         kept: list[str] = []
         for name in names:
             if not any((name, other) in self for other in kept):

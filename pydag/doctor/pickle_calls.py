@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call in a pickle makes: a value where the function is on a fixed list, else an `Opaque`.
+"""The result of a call in a pickle: a value if the function is on a fixed list, else an `Opaque`.
 
-Nothing is called but the functions of `pickle_globals`.
+Only the functions of `pickle_globals` are called.
 """
 
 from typing import Any
@@ -23,11 +23,11 @@ ARRAYS = frozenset(
 
 
 class Calls:
-    """Makes what calls make.
+    """Makes the results of calls.
 
     Attributes:
         foreign: The names that are on no list, each with itself.
-        beside: What containers and tensors got besides their items: attributes, hooks.
+        beside: Objects that containers and tensors got besides their items: attributes, hooks.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Calls:
         self.beside: list[Opaque] = []
 
     def made(self, function: Any, arguments: Any) -> Any:
-        """What a call makes."""
+        """The result of a call."""
         if type(function) is Global and type(arguments) is tuple:
             found = self._made(function.name, arguments)
             if found is not None:

@@ -34,7 +34,7 @@ class Dict(list[Any]):
 
 
 class Storage(NamedTuple):
-    """What a persistent id says of a storage."""
+    """The description of a storage in a persistent id."""
 
     key: str
     dtype: str | None  # None: bytes

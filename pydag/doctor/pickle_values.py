@@ -25,7 +25,7 @@ _FIRST_PLACES = 256  # of the memo; those behind them are filled in order
 
 
 class Pickled(NamedTuple):
-    """What a pickle holds."""
+    """The content of a pickle."""
 
     root: Any
     beside: list[Opaque]  # what containers and tensors got besides their items
@@ -91,7 +91,7 @@ class _Machine:
             raise PickleError("the pickle holds more values than can be read in little memory")
 
     def push(self, value: Any) -> None:
-        """Pushes what is new."""
+        """Pushes a new value."""
         kind = type(value)
         if kind is Tensor:
             self.spend(_TENSOR + _ITEM * 2 * len(value.shape))

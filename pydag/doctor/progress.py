@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A line on the terminal that says how far the comparing of arrays has come."""
+"""A line on the terminal that shows the progress of comparing arrays."""
 
 import sys
 import time

@@ -9,7 +9,7 @@ from .finding import Finding, listed, shown
 
 
 class Range(NamedTuple):
-    """Where an array is said to be, counted from the first byte of all arrays."""
+    """The place of an array by its header, counted from the first byte of all arrays."""
 
     name: str
     begin: int
@@ -17,7 +17,7 @@ class Range(NamedTuple):
 
 
 def check_ranges(ranges: Sequence[Range], room: int, is_dense: bool) -> Iterator[Finding]:
-    """What is wrong with the places of arrays.
+    """The problems with the places of arrays.
 
     Args:
         ranges: All of them, none with an end before its beginning.

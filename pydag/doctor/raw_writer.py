@@ -24,7 +24,7 @@ def write_raw(
         path: Where; it is replaced.
         arrays: By the names that they get.
         metadata: Goes into the header.
-        bar: Is told how many bytes were written.
+        bar: Counts the bytes that were written.
 
     Raises:
         ValueError: The header would be too large.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a model anew: each array once, and its other names as alias metadata."""
+"""Rewrites a model: each array once, and its other names as alias metadata."""
 
 import json
 import os
@@ -28,11 +28,11 @@ from .stored import Stored
 
 
 class Written(NamedTuple):
-    """What `write_once` has done.
+    """The result of `write_once`.
 
     Attributes:
-        text: What was written, in words.
-        left: What is still found in it, with the configuration of what was read.
+        text: A description of the written files.
+        left: The findings that remain, with the configuration of the original model.
     """
 
     text: str
@@ -92,7 +92,7 @@ def _write(model: Model, copy: "_Copy", folder: str, bar: Bar) -> None:
 
 
 def _found_in(path: str, config: str, bar: Bar) -> tuple[Finding, ...]:
-    """What is found in a model, whose configuration is in another folder."""
+    """The findings about a model whose configuration is in another folder."""
     model = open_model(path)
     try:
         model.configure(config)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `check` returns: findings, and what the model has in figures."""
+"""The result of `check`: findings, and figures about the model."""
 
 import json
 from collections import Counter
@@ -20,7 +20,7 @@ WORDS: dict[Level, tuple[str, str]] = {
 
 
 class Figures(NamedTuple):
-    """How much there is.
+    """The size of a model.
 
     Attributes:
         files: The files that could be read.
@@ -40,10 +40,10 @@ class Figures(NamedTuple):
 
 
 class Report:
-    """What was found in a model. It is a sequence of findings, the errors first.
+    """The findings about a model. It is a sequence of findings, the errors first.
 
     Attributes:
-        path: What was checked.
+        path: The path that was checked.
         kind: The format: "safetensors", "torch" or "GGUF".
         findings: All findings.
         figures: Parameters and bytes.

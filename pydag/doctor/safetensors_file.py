@@ -28,7 +28,7 @@ def looks_like_safetensors(file: RawFile) -> bool:
 
 
 def read_safetensors(file: RawFile) -> Container:
-    """What a safetensors file holds.
+    """The content of a safetensors file.
 
     Raises:
         ValueError: Its header can't be read.

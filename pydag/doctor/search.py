@@ -23,7 +23,7 @@ def find_copies(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
     """Equal arrays, and transposed ones.
 
     Args:
-        pairs: Those of which something was said already.
+        pairs: The pairs that were already reported.
     """
     parts = Parts(model.arrays)
     distinct: dict[Hashable, Stored] = {}

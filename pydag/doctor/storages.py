@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Torch's storages: which tensors are one, and how much of each storage nobody uses."""
+"""Torch's storages: which tensors are the same, and how much of each storage is unused."""
 
 from collections.abc import Iterator, Mapping
 

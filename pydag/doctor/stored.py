@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays as a file stores them, and what one file holds, whatever its format."""
+"""Arrays as a file stores them, and the content of one file, whatever its format."""
 
 import functools
 import math
@@ -55,18 +55,18 @@ class Stored(NamedTuple):
 
 
 class Container:
-    """What one file holds.
+    """The content of one file.
 
     Attributes:
         kind: The format: "safetensors", "torch", "GGUF".
         path: The file.
         arrays: The arrays that can be read, by name.
-        aliases: Further names, each with the name of the array that it is said to mean.
-        metadata: The rest of what stands beside the arrays.
+        aliases: Further names, each with the name of the array that the metadata give for it.
+        metadata: All other data beside the arrays.
         structure: The structure that pydag wrote, as JSON.
         named: All names that stand in the header, also of arrays that can't be read; None: it can't
             be read.
-        findings: What is wrong with the file itself.
+        findings: The problems of the file itself.
         unwritable: Why its arrays alone would be another model; None: they wouldn't.
         has_values: Whether there are values besides the arrays, such as a number of steps.
     """

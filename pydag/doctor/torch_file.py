@@ -47,7 +47,7 @@ def is_cut_short(file: RawFile) -> bool:
 
 @collector_paused()
 def read_torch(file: RawFile, entries: Sequence[Entry], prefix: str) -> Container:
-    """What one of torch's zip files holds.
+    """The content of one of torch's zip files.
 
     Raises:
         ValueError: It can't be read: it is a program, is from a machine of another kind, or two

@@ -32,7 +32,7 @@ _LARGEST_TABLE = 64 << 20  # bytes
 
 
 class ZipError(ValueError):
-    """The file isn't a zip file that all readers read alike."""
+    """The file isn't a zip file that all readers read in the same way."""
 
 
 class Entry(NamedTuple):
