@@ -48,7 +48,7 @@ class Header(NamedTuple):
 
     entries: dict[str, Entry]
     metadata: dict[str, str]
-    runs: list[Run] | None = None  # all arrays, in their order; None: their order is another one
+    runs: list[Run] | None = None  # all arrays, in their order; None: they lie in another order
 
 
 def parsed(text: str | bytes) -> Header:

@@ -87,8 +87,8 @@ _STEP = re.compile(
 )
 
 
-# Attributes that lead from an object to what it stands for: those of a Dag, of the state of an
-# optimizer, of a Variable of NNX. A path to what it stands for may have the step, or not.
+# Attributes that lead from a wrapper to its content: those of a Dag, of the state of an
+# optimizer, of a Variable of NNX. A path to the content may contain this step or omit it.
 _STANDS_FOR = frozenset({"tree", "inner", "value"})
 
 
@@ -178,7 +178,7 @@ class Names:
         return None if position is None else self._meant(position)
 
     def _meant(self, position: int) -> int:
-        """The node, or what it stands for, if that is its only child `.value`."""
+        """The node, or its content, if that is its only child `.value`."""
         target = self._listing.target(position)
         children = self._listing.children(target)
         if len(children) == 1 and self._listing.records[children[0]].attribute == "value":

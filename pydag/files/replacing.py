@@ -31,7 +31,7 @@ class ReplacedError(OSError):
 
 
 def version_of(path: str) -> tuple[int, ...] | None:
-    """What changes when a file is replaced; None: there is none."""
+    """A value that changes when the file is replaced; None: there is no file."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -64,13 +64,13 @@ class NewFile:
             if fcntl is None:
                 os.close(handle)
                 return cls(path, os.stat(path).st_mode, None)
-            if _is_taken(handle, path):  # by one who tidies up, before it was locked
+            if _is_taken(handle, path):  # by a writer that removes leftovers, before it was locked
                 os.close(handle)
                 continue
             return cls(path, os.fstat(handle).st_mode, handle)
 
     def replace(self, target: str, old: str | None = None) -> None:
-        """Makes it the file at `target`.
+        """Moves it to `target`.
 
         It takes the mode of the file that is there, or of `old`, which it replaces under another
         name.
@@ -116,8 +116,8 @@ def _is_taken(handle: int, path: str) -> bool:
 def remove_leftovers(folder: str, is_ours: Callable[[str], bool]) -> None:
     """Deletes the new files of writers that were killed.
 
-    Files of a writer that is alive, and all of other names, are left alone; so is every file where
-    the system has no locks.
+    Files of living writers, and files with other names, are kept. If the system has no locks, every
+    file is kept.
 
     Args:
         is_ours: Whether files are written under a name: the beginning of it.
@@ -210,7 +210,7 @@ def flush(path: str) -> None:
 
 
 def flush_folder(folder: str) -> None:
-    """The same of a folder, where the system can do it."""
+    """The same for a folder, if the system can do it."""
     with contextlib.suppress(OSError):
         flush(folder)
 
