@@ -35,7 +35,7 @@ class Config(NamedTuple):
 
     @property
     def is_tied(self) -> bool | None:
-        """Whether head and embedding are tied; None if no place says so, or they disagree."""
+        """Whether head and embedding are tied; None if no place declares it, or they disagree."""
         values = set(self.said.values())
         return values.pop() if len(values) == 1 else None
 
