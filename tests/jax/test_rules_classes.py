@@ -2,10 +2,10 @@
 """Classes that are opened, NNX, users' objects, `pj.tree`, derived leaves, several processes."""
 
 import dataclasses
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
-import chex  # type: ignore[import-untyped]  # it has no types
 import equinox as eqx
 import flax.struct
 import jax
@@ -75,12 +75,18 @@ class FlaxData:
     b: Any
 
 
-@chex.dataclass
-class ChexData:
-    """Of chex."""
+OF_CHEX: list[Any] = []
+if importlib.util.find_spec("chex") is not None:
+    chex: Any = importlib.import_module("chex")
 
-    a: Any
-    b: Any
+    @chex.dataclass
+    class ChexData:
+        """Of chex."""
+
+        a: Any
+        b: Any
+
+    OF_CHEX.append(lambda a, b: ChexData(a=a, b=b))
 
 
 @jax.tree_util.register_pytree_node_class
@@ -108,10 +114,9 @@ class Nnx(nnx.Module):
         self.b = self.a if b is a else nnx.Param(b)
 
 
-CHEX: Any = ChexData
 CLASSES: tuple[Callable[..., Any], ...] = (
     Module, Registered, Record, Seen, Equinox, JaxData, FlaxData,
-    lambda a, b: CHEX(a=a, b=b), ByHand, Nnx,
+    ByHand, Nnx, *OF_CHEX,
 )  # fmt: skip
 
 
