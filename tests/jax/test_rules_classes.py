@@ -86,7 +86,8 @@ if importlib.util.find_spec("chex") is not None:
         a: Any
         b: Any
 
-    OF_CHEX.append(lambda a, b: ChexData(a=a, b=b))
+    made: Any = ChexData
+    OF_CHEX.append(lambda a, b: made(a=a, b=b))
 
 
 @jax.tree_util.register_pytree_node_class
