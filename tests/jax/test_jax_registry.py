@@ -249,11 +249,14 @@ def new_class() -> Any:
 def python_calls(function: Callable[..., Any], *args: Any) -> int:
     """How many functions of Python run."""
     found = []
+    gc.collect()  # what another test left could run functions of its own
+    gc.disable()
     sys.setprofile(lambda frame, event, arg: found.append(frame) if event == "call" else None)
     try:
         function(*args)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return len(found)
 
 
