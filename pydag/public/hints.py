@@ -56,11 +56,13 @@ def missing(module: str, name: str) -> Exception:
     plain = name.removeprefix("filter_").lower()
     jax = "pydag.jaxinterop"
     tries = [("pydag", our_name(name)), (jax, name), ("pydag", f"dag_{name}"), (jax, plain)]
-    if module == jax:
+    if name[:1] == "_":  # nobody means a public name, and many ask for such
+        tries = []
+    elif module == jax:
         importlib.import_module(f"{jax}.tree")
         tries.insert(0, (f"{jax}.tree", name.removeprefix("tree_")))
     for package, meant in tries:
-        if meant in getattr(sys.modules.get(package), "__all__", ()) and name[:1] != "_":
+        if meant in getattr(sys.modules.get(package), "__all__", ()):
             where = "" if package == module == "pydag" else f"{package}."
             return AttributeError(f"{module} has no '{name}'; did you mean '{where}{meant}'?")
     cure = _INSTEAD.get(name)

@@ -29,10 +29,10 @@ nb::object make_call_plan(CallPlan plan) {
     for (const uint32_t position : plan.written)
         if (!std::binary_search(plan.refs.begin(), plan.refs.end(), position))
             fail(PyExc_IndexError, "leaf %u is no ref", unsigned{position});
-    const auto is_donated = [&](uint32_t position) {
-        return std::find(plan.donated.begin(), plan.donated.end(), position) != plan.donated.end();
-    };
-    std::remove_copy_if(plan.traced.begin(), plan.traced.end(), std::back_inserter(plan.kept), is_donated);
+    std::vector<bool> is_donated(nb::len(plan.classes));
+    for (const uint32_t position : plan.donated) is_donated[position] = true;
+    std::remove_copy_if(plan.traced.begin(), plan.traced.end(), std::back_inserter(plan.kept),
+                        [&](uint32_t position) { return is_donated[position]; });
     plan.types = nb::borrow<nb::tuple>(constants.no_items);
     return CallPlanBox::make(std::move(plan));
 }

@@ -9,7 +9,7 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source
-from pydag.jaxinterop.packed.packed import pack, unpack
+from pydag.jaxinterop.packed.packed import pack, refs_among, unpack
 from pydag.jaxinterop.treatments.arguments import Chosen
 from pydag.jaxinterop.updates.update import finish
 from pydag.typing import Leaf
@@ -81,8 +81,7 @@ class Call:
     @property
     def origins(self) -> dict[int, int]:
         """For each ref which of all leaves it is."""
-        places = zip(self.content.traced_positions(), self.leaves, self._are_refs, strict=True)
-        return {id(leaf): position for position, leaf, is_ref in places if is_ref}
+        return refs_among(self.content, self.leaves)
 
     def finish(self, returned: Any) -> Any:
         """The result for the caller; updates the arguments."""

@@ -21,6 +21,7 @@ from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named
+from pydag.jaxinterop.packed.packed import refs_among
 from pydag.jaxinterop.refs import contents
 from pydag.jaxinterop.treatments.arguments import Chosen
 from pydag.jaxinterop.treatments.outputs import Outputs
@@ -67,8 +68,7 @@ class Recipe:
             )
             if num_unties() != before:
                 self.unties.set()
-            pairs = zip(positions, leaves, strict=True)
-            origins = {id(leaf): i for i, leaf in pairs if jax_private.is_ref(leaf)}
+            origins = refs_among(content, leaves)
             packed = self.outputs.pack(result, origins, makes_refs=True)
             return update.beside(packed) if self.updated else packed
 

@@ -53,6 +53,12 @@ def pack(
     return packed_of(content, found, sources)
 
 
+def refs_among(content: Content, leaves: Sequence[Leaf]) -> dict[int, int]:
+    """The refs among the traced leaves, as origins: by id, each with its position among all."""
+    pairs = zip(content.traced_positions(), leaves, strict=True)
+    return {id(leaf): position for position, leaf in pairs if jax_private.is_ref(leaf)}
+
+
 def packed_of(content: Content, leaves: Sequence[Leaf], sources: tuple[int, ...] | None) -> Packed:
     """A result, given its parts; `sources` is None where no refs are among the leaves."""
     if sources is None and not content.positions:

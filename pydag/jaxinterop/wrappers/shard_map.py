@@ -16,7 +16,7 @@ from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import unpack
+from pydag.jaxinterop.packed.packed import refs_among, unpack
 from pydag.jaxinterop.treatments.outputs import Outputs
 from pydag.jaxinterop.treatments.treatments import Question, treatments
 from pydag.structure.listing import shorten
@@ -103,9 +103,7 @@ def shard_map(
 
         def flat(*leaves: Any) -> Any:
             result, _ = run(f, content.build(leaves), options, source)
-            pairs = zip(content.traced_positions(), leaves, strict=True)
-            origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
-            return outputs.pack(result, origins)
+            return outputs.pack(result, refs_among(content, leaves))
 
         def paths() -> Sequence[str]:
             return content.paths(CALL)

@@ -18,7 +18,7 @@ from pydag.jaxinterop.content.separate import separated
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import unpack
+from pydag.jaxinterop.packed.packed import refs_among, unpack
 from pydag.jaxinterop.treatments.outputs import Outputs
 from pydag.jaxinterop.treatments.treatments import COPIES, Question, treatments
 from pydag.jaxinterop.typed import P, R
@@ -118,9 +118,7 @@ def vmap(
 
         def flat(*leaves: Any) -> Any:
             result, _ = run(fun, content.build(leaves), options, source)
-            pairs = zip(content.traced_positions(), leaves, strict=True)
-            origins = {id(leaf): i for i, leaf in pairs if jax_private.is_ref(leaf)}
-            return outputs.pack(result, origins)
+            return outputs.pack(result, refs_among(content, leaves))
 
         def paths() -> Sequence[str]:
             return content.paths(CALL)
