@@ -23,7 +23,6 @@
 # make docs      write the guide and the reference, made from the docstrings, to out/docs/
 # make lock      write .ci/locked.txt anew, the versions that the workflow installs; needs uv
 # make format    let ruff and clang-format rewrite the sources
-# make stub      write pydag/_core.pyi anew, after a change of the core's functions
 # make clean     remove the virtual environments and whatever was built
 # make help      this list; so does make alone
 #
@@ -68,7 +67,7 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
 .PHONY: help demo dev test test-all test-core test-threads test-lowest test-torch wheels lint types pytest \
-    sanitize fuzz coverage bench bench-instructions upstream docs lock format stub clean
+    sanitize fuzz coverage bench bench-instructions upstream docs lock format clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -128,10 +127,6 @@ format: $(test)/installed
 	$(test)/bin/clang-format -i $(core_files)
 
 # In another directory, for the same reason.
-stub: $(test)/installed
-	cd pydag/core && $(abspath $(test))/bin/python -m nanobind.stubgen -q -P -m pydag._core \
-	    -p stub_patterns.txt -o ../_core.pyi
-
 # Python itself is not sanitized, so the library must come first. Leaks of the interpreter's own,
 # at its exit, are not ours; and how much time or memory something takes says nothing here.
 # Pictures are made of a structure's listing, in Python: to the core they add nothing.

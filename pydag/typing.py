@@ -80,11 +80,16 @@ Where: TypeAlias = Callable[[Any], Any] | type | tuple[type, ...] | str | bool |
 """Which leaves: see `pydag.ops.select`."""
 
 
-class KeywordOptions(TypedDict, total=False):
-    """The options of functions that take a DAG apart and whose `is_leaf` may come by position."""
+class SpecOptions(TypedDict, total=False):
+    """The options of functions that make specs of specs."""
 
     none_is_leaf: bool
     namespace: str
+
+
+class KeywordOptions(SpecOptions, total=False):
+    """The options of functions that take a DAG apart and whose `is_leaf` may come by position."""
+
     identity: Identity
 
 

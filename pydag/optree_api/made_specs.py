@@ -9,11 +9,13 @@ that sharing: `x = object(); dag_structure([x, x])`.
 import builtins
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.public.options import with_options
 from pydag.structure.text import short_repr
+from pydag.typing import SpecOptions
 
 SpecItems: TypeAlias = Mapping[Any, PyDagSpec] | Iterable[tuple[Any, PyDagSpec]]
 """What a mapping of specs is made of."""
@@ -29,7 +31,7 @@ def dagspec_leaf(*, none_is_leaf: bool = False, namespace: str = "") -> PyDagSpe
     >>> dagspec_leaf()
     PyDagSpec(*)
     """
-    return _core.leaf_spec(none_is_leaf, namespace)
+    return _core.leaf_spec(none_is_leaf=none_is_leaf, namespace=namespace)
 
 
 def dagspec_none(*, none_is_leaf: bool = False, namespace: str = "") -> PyDagSpec:
@@ -44,51 +46,42 @@ def dagspec_none(*, none_is_leaf: bool = False, namespace: str = "") -> PyDagSpe
     """
     if none_is_leaf:
         return dagspec_leaf(none_is_leaf=True, namespace=namespace)
-    return _core.collect_specs(None, none_is_leaf, namespace)
+    return _core.collect_specs(None, namespace=namespace)
 
 
+@with_options
 def dagspec_tuple(
-    iterable: Iterable[PyDagSpec] = (),
-    /,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
+    iterable: Iterable[PyDagSpec] = (), /, **options: Unpack[SpecOptions]
 ) -> PyDagSpec:
     """The spec of a tuple with these children.
 
     Args:
         iterable: The specs of the children.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     >>> dagspec_tuple([dagspec_leaf(), dagspec_none()])
     PyDagSpec((*, None))
     """
-    return _core.collect_specs(tuple(iterable), none_is_leaf, namespace)
+    return _core.collect_specs(tuple(iterable), **options)
 
 
+@with_options
 def dagspec_list(
-    iterable: Iterable[PyDagSpec] = (),
-    /,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
+    iterable: Iterable[PyDagSpec] = (), /, **options: Unpack[SpecOptions]
 ) -> PyDagSpec:
     """The spec of a list with these children.
 
     Args:
         iterable: The specs of the children.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     >>> w = object()
     >>> pair = pydag.dag_structure([w, w])
     >>> dagspec_list([pair, pair])
     PyDagSpec([[&0 *, *0], [&1 *, *1]])
     """
-    return _core.collect_specs(list(iterable), none_is_leaf, namespace)
+    return _core.collect_specs(list(iterable), **options)
 
 
+@with_options
 def dagspec_dict(
     mapping: SpecItems = (),
     /,
@@ -101,29 +94,24 @@ def dagspec_dict(
 
     Args:
         mapping: The specs of the values, by key: a mapping or an iterable of pairs.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
         kwargs: More specs, by key.
 
     >>> dagspec_dict({"b": dagspec_leaf()}, a=dagspec_list())
     PyDagSpec({'a': [], 'b': *})
     """
-    return _core.collect_specs(dict(mapping, **kwargs), none_is_leaf, namespace)
+    return _core.collect_specs(
+        dict(mapping, **kwargs), none_is_leaf=none_is_leaf, namespace=namespace
+    )
 
 
+@with_options
 def dagspec_namedtuple(
-    namedtuple: tuple[PyDagSpec, ...],
-    /,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
+    namedtuple: tuple[PyDagSpec, ...], /, **options: Unpack[SpecOptions]
 ) -> PyDagSpec:
     """The spec of a namedtuple, from a namedtuple of specs.
 
     Args:
         namedtuple: It holds the specs of the children.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     >>> from collections import namedtuple
     >>> Point = namedtuple("Point", "x y")
@@ -132,9 +120,10 @@ def dagspec_namedtuple(
     """
     if not _core.is_namedtuple_class(type(namedtuple)):
         raise ValueError(f"Expected a namedtuple of PyDagSpec(s), got {short_repr(namedtuple)}.")
-    return _core.collect_specs(namedtuple, none_is_leaf, namespace)
+    return _core.collect_specs(namedtuple, **options)
 
 
+@with_options
 def dagspec_ordereddict(
     mapping: SpecItems = (),
     /,
@@ -147,16 +136,17 @@ def dagspec_ordereddict(
 
     Args:
         mapping: The specs of the values, by key: a mapping or an iterable of pairs.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
         kwargs: More specs, by key.
 
     >>> dagspec_ordereddict({"b": dagspec_leaf()}, a=dagspec_list())
     PyDagSpec(OrderedDict({'b': *, 'a': []}))
     """
-    return _core.collect_specs(OrderedDict(mapping, **kwargs), none_is_leaf, namespace)
+    return _core.collect_specs(
+        OrderedDict(mapping, **kwargs), none_is_leaf=none_is_leaf, namespace=namespace
+    )
 
 
+@with_options
 def dagspec_defaultdict(
     default_factory: Callable[[], Any] | None = None,
     mapping: SpecItems = (),
@@ -171,52 +161,42 @@ def dagspec_defaultdict(
     Args:
         default_factory: The factory, or None.
         mapping: The specs of the values, by key: a mapping or an iterable of pairs.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
         kwargs: More specs, by key.
 
     >>> dagspec_defaultdict(int, {"a": dagspec_leaf()})
     PyDagSpec(defaultdict(<class 'int'>, {'a': *}))
     """
     children = defaultdict(default_factory, mapping, **kwargs)
-    return _core.collect_specs(children, none_is_leaf, namespace)
+    return _core.collect_specs(children, none_is_leaf=none_is_leaf, namespace=namespace)
 
 
+@with_options
 def dagspec_deque(
     iterable: Iterable[PyDagSpec] = (),
     /,
     maxlen: int | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
+    **options: Unpack[SpecOptions],
 ) -> PyDagSpec:
     """The spec of a deque with these children.
 
     Args:
         iterable: The specs of the children.
         maxlen: The limit of the deque; if there are more children, the last ones are kept.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     >>> dagspec_deque([dagspec_leaf()], maxlen=3)
     PyDagSpec(deque([*], maxlen=3))
     """
-    return _core.collect_specs(deque(iterable, maxlen), none_is_leaf, namespace)
+    return _core.collect_specs(deque(iterable, maxlen), **options)
 
 
+@with_options
 def dagspec_structseq(
-    structseq: tuple[PyDagSpec, ...],
-    /,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
+    structseq: tuple[PyDagSpec, ...], /, **options: Unpack[SpecOptions]
 ) -> PyDagSpec:
     """The spec of a struct sequence, from a struct sequence of specs.
 
     Args:
         structseq: It holds the specs of the children.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     >>> import os
     >>> dagspec_structseq(os.terminal_size([dagspec_leaf(), dagspec_list()]))
@@ -226,9 +206,10 @@ def dagspec_structseq(
         raise ValueError(
             f"Expected a PyStructSequence of PyDagSpec(s), got {short_repr(structseq)}."
         )
-    return _core.collect_specs(structseq, none_is_leaf, namespace)
+    return _core.collect_specs(structseq, **options)
 
 
+@with_options
 def dagspec_frozendict(
     mapping: SpecItems = (),
     /,
@@ -241,8 +222,6 @@ def dagspec_frozendict(
 
     Args:
         mapping: The specs of the values, by key: a mapping or an iterable of pairs.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
         kwargs: More specs, by key.
 
     Raises:
@@ -253,24 +232,19 @@ def dagspec_frozendict(
         raise RuntimeError(
             "`pydag.dagspec_frozendict` requires Python 3.15+ with `frozendict` support."
         )
-    return _core.collect_specs(frozendict(mapping, **kwargs), none_is_leaf, namespace)
+    return _core.collect_specs(
+        frozendict(mapping, **kwargs), none_is_leaf=none_is_leaf, namespace=namespace
+    )
 
 
-def dagspec_from_collection(
-    collection: Any,
-    /,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
-) -> PyDagSpec:
+@with_options
+def dagspec_from_collection(collection: Any, /, **options: Unpack[SpecOptions]) -> PyDagSpec:
     """The spec of a node of any kind, from a node whose children are specs.
 
     An object that is no node gives the spec of a leaf, and a `UserWarning`.
 
     Args:
         collection: It holds the specs of the children.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     Raises:
         ValueError: A child is not a spec, or the specs don't go together: they were made with
@@ -279,4 +253,4 @@ def dagspec_from_collection(
     >>> dagspec_from_collection({"a": dagspec_leaf(), "b": dagspec_none()})
     PyDagSpec({'a': *, 'b': None})
     """
-    return _core.collect_specs(collection, none_is_leaf, namespace)
+    return _core.collect_specs(collection, **options)

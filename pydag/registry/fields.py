@@ -272,7 +272,8 @@ def _register(
     if data is not None:
         check_complete(cls, data + meta)
     resolved = functools.partial(resolve, cls, data, meta)
-    _core.register_fields(cls, resolved, optree.GetAttrEntry, namespace, has_identity, is_module)
+    entry_type = optree.GetAttrEntry
+    _core.register(cls, None, None, resolved, entry_type, namespace, has_identity, is_module)
     latest.note(cls, lambda cls: resolve(cls, data, meta))
     if is_module and namespace == "":
         for listener in module_listeners:

@@ -117,9 +117,9 @@ def register_pydag_node(
     for function in (flatten_func, unflatten_func):
         if not callable(function):
             raise TypeError(f"Expected a function, got {function!r}.")
-    _core.register_node(
-        cls, flatten_func, unflatten_func, path_entry_type, namespace, preserve_relative_identities
-    )
+    functions = flatten_func, unflatten_func, None
+    has_identity = preserve_relative_identities
+    _core.register(cls, *functions, path_entry_type, namespace, has_identity, False)
     try:
         _warn_of_override(cls, namespace)
     except BaseException:  # where warnings are errors

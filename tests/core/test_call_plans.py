@@ -30,7 +30,7 @@ class Compiled:
         self.plans = _core.call_plans(namespace, "all", access)
         self.caller = _core.jit_caller(
             plans=self.plans,
-            unties=_core.flag(),
+            unties=[],
             note_untie=lambda: None,
             places={},
             static_numbers=(),

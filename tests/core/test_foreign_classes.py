@@ -43,7 +43,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     def tell(cls: type, *, by_fields: bool = True, is_strict: bool = True) -> None:
         resolve = (lambda: (("w",), (), ("name",))) if by_fields else None
         FOUND[cls] = _core.foreign_registration(
-            cls, flatten, unflatten, optree.GetAttrEntry, resolve, is_strict, False
+            cls, flatten, unflatten, optree.GetAttrEntry, resolve, is_strict, False, False
         )
         _core.clear_caches()
 

@@ -14,10 +14,8 @@ void bind_records(nb::module_ &module);
 void bind_spec_methods(nb::module_ &module);
 void bind_broadcast(nb::module_ &module);
 void bind_operations(nb::module_ &module);
-void bind_surgery(nb::module_ &module);
 void bind_jit_call(nb::module_ &module);
 void bind_updates(nb::module_ &module);
-void bind_folds(nb::module_ &module);
 void bind_publish(nb::module_ &module);
 
 }  // namespace pydag

@@ -27,14 +27,13 @@ nb::object list_of(const std::vector<Conflict> &conflicts) {
 }
 
 template <Wanted wanted>
-nb::object broadcasted(nb::handle prefix, nb::handle leaves, nb::handle full) {
+nb::object broadcasted(const Structure &prefix, nb::handle leaves, const Structure &full) {
     const nb::object owned = checked(PySequence_Tuple(leaves.ptr()));
-    const Structure &structure = spec_of(prefix).structure();
     const Py_ssize_t count = PyTuple_GET_SIZE(owned.ptr());
-    if (count != static_cast<Py_ssize_t>(structure.num_leaves))
-        fail(PyExc_ValueError, "The prefix has %zu leaves, got %zd.", size_t{structure.num_leaves}, count);
+    if (count != static_cast<Py_ssize_t>(prefix.num_leaves))
+        fail(PyExc_ValueError, "The prefix has %zu leaves, got %zd.", size_t{prefix.num_leaves}, count);
     Broadcast made;
-    broadcast(structure, &PyTuple_GET_ITEM(owned.ptr(), 0), spec_of(full).structure(), wanted, made);
+    broadcast(prefix, &PyTuple_GET_ITEM(owned.ptr(), 0), full, wanted, made);
     nb::object conflicts = list_of(made.conflicts);
     if (wanted == Wanted::kConflicts) return conflicts;
     if (wanted == Wanted::kLeaves) return tuple_of(made.values_of_full.take_list(), std::move(conflicts));
@@ -44,52 +43,36 @@ nb::object broadcasted(nb::handle prefix, nb::handle leaves, nb::handle full) {
 }
 
 // ValueError if the tree doesn't fit the prefix.
-void check_prefix(nb::handle prefix, nb::handle tree) {
-    const nb::object owned = nb::borrow(prefix);
-    OpenedByPrefix(spec_of(owned).structure(), tree);
-}
+void check_prefix(const Structure &prefix, nb::handle tree) { OpenedByPrefix(prefix, tree); }
 
 // How the root of a prefix goes with that of another structure: the name of a `Fit`.
-const char *root_fit(nb::handle prefix, nb::handle other) {
+const char *root_fit(const Structure &prefix, const Structure &other) {
     constexpr const char *kNames[] = {"fits", "kind", "count", "class", "keys", "data"};
-    const nb::object owned = nb::borrow(prefix), owned_other = nb::borrow(other);
-    const Structure &a = spec_of(owned).structure(), &b = spec_of(owned_other).structure();
-    if (a.nodes[0].is_leaf()) return kNames[static_cast<size_t>(Fit::kFits)];
-    if (b.nodes[0].is_leaf()) return kNames[static_cast<size_t>(Fit::kOtherKind)];
+    if (prefix.nodes[0].is_leaf()) return kNames[static_cast<size_t>(Fit::kFits)];
+    if (other.nodes[0].is_leaf()) return kNames[static_cast<size_t>(Fit::kOtherKind)];
     std::vector<uint32_t> order;
-    return kNames[static_cast<size_t>(fit_node(a.nodes[0], a.refs, b.nodes[0], b.refs, order))];
+    return kNames[static_cast<size_t>(fit_node(prefix.nodes[0], prefix.refs, other.nodes[0], other.refs, order))];
 }
 
-// (prefix, tree): as `structure`; the predicate isn't asked about nodes of the tree where the prefix has nodes.
-nb::object structure_below(Arguments a, const FlattenOptions &given) {
-    const nb::object prefix = nb::borrow(a[0]);
-    if (!given.is_leaf.is_valid()) return Flattened(a[1], given).take_spec();
-    OpenedByPrefix opened(spec_of(prefix).structure(), a[1]);
-    FlattenOptions options = given;
+// As `structure`; the predicate isn't asked about nodes of the tree where the prefix has nodes.
+nb::object structure_below(const Structure &prefix, nb::handle tree, FlattenOptions options) {
+    if (!options.is_leaf.is_valid()) return Flattened(tree, options).take_spec();
+    OpenedByPrefix opened(prefix, tree);
     options.prefix = &opened;
-    return Flattened(a[1], options).take_spec();
+    return Flattened(tree, options).take_spec();
 }
 
-const Operation operations[] = {operation_of<2, structure_below>("structure_below")};
+const Operation operations[] = {
+    operation_of<broadcasted<Wanted::kTree>>("broadcast_tree"),
+    operation_of<broadcasted<Wanted::kLeaves>>("broadcast_leaves"),
+    operation_of<broadcasted<Wanted::kConflicts>>("broadcast_conflicts"),
+    operation_of<check_prefix>("check_prefix"),
+    operation_of<root_fit>("root_fit"),
+    operation_of<structure_below>("structure_below"),
+};
 
 }  // namespace
 
-void bind_broadcast(nb::module_ &module) {
-    const auto given = nb::arg().none();
-    module.def("broadcast_tree", broadcasted<Wanted::kTree>, given, given, given,
-               nb::sig("def broadcast_tree(prefix: PyDagSpec, leaves: list[Leaf], full: PyDagSpec, /) -> "
-                       "tuple[PyDagSpec, list[Leaf], list[tuple[Any, ...]]]"));
-    module.def("broadcast_leaves", broadcasted<Wanted::kLeaves>, given, given, given,
-               nb::sig("def broadcast_leaves(prefix: PyDagSpec, leaves: list[Leaf], full: PyDagSpec, /) -> "
-                       "tuple[list[Leaf], list[tuple[Any, ...]]]"));
-    module.def("broadcast_conflicts", broadcasted<Wanted::kConflicts>, given, given, given,
-               nb::sig("def broadcast_conflicts(prefix: PyDagSpec, leaves: list[Leaf], full: PyDagSpec, /) -> "
-                       "list[tuple[Any, ...]]"));
-    module.def("check_prefix", check_prefix, given, given,
-               nb::sig("def check_prefix(prefix: PyDagSpec, tree: Dag, /) -> None"));
-    module.def("root_fit", root_fit, given, given,
-               nb::sig("def root_fit(prefix: PyDagSpec, other: PyDagSpec, /) -> str"));
-    add_operations(module, operations, std::size(operations));
-}
+void bind_broadcast(nb::module_ &module) { add_operations(module, operations); }
 
 }  // namespace pydag

@@ -3,12 +3,9 @@
 #include "bind/operation.h"
 #include "jit/call.h"
 #include "jit/caller.h"
-#include "jit/donation.h"
-#include "jit/flag.h"
 #include "jit/plans.h"
 #include "jit/ref_contents.h"
 #include "jit/result.h"
-#include "spec/spec.h"
 #include "spec/spec_key.h"
 #include "types/values.h"
 
@@ -23,34 +20,15 @@
 namespace pydag {
 namespace {
 
-nb::object on_make_result(Arguments a) { return make_result(a[0], a[1]); }
-nb::object on_open_result(Arguments a) { return open_result(a[0]); }
-nb::object on_build_result(Arguments a) { return build_result(a[0]); }
-
-nb::object on_make_ref_access(Arguments a) { return make_ref_access(a[0], a[1], a[2], a[3], a[4]); }
-// (result, the caller's leaves, new_ref)
-nb::object on_fill_result(Arguments a) { return fill_result(a[0], a[1], a[2]); }
-nb::object on_holds_refs(Arguments a) { return nb::bool_(holds_refs(a[0])); }
-// (namespace, identity, access)
-nb::object on_make_call_plans(Arguments a) { return make_call_plans(a[0], a[1], a[2]); }
-nb::object on_add_plan(Arguments a) { return add_plan(a[0], a[1], a[2]), nb::none(); }
-nb::object on_forget_plans(Arguments a) { return forget_plans(a[0], a[1]), nb::none(); }
-// (plans, value): its leaf, or None
-nb::object on_static_leaf(Arguments a) {
-    nb::object leaf = find_static_leaf(call_plans_of(a[0]).statics, a[1]);
+nb::object static_leaf(nb::handle plans, nb::handle value) {
+    nb::object leaf = find_static_leaf(call_plans_of(plans).statics, value);
     return leaf.is_valid() ? leaf : nb::none();
 }
-// (plans, leaf)
-nb::object on_add_static_leaf(Arguments a) { return add_static_leaf(call_plans_of(a[0]).statics, a[1]), nb::none(); }
-nb::object on_forget_static_leaves(Arguments a) {
-    return forget_static_leaves(call_plans_of(a[0]).statics), nb::none();
-}
-nb::object on_make_flag(Arguments) { return FlagBox::make(); }
-nb::object on_lead_calls(Arguments a) { return lead_calls_to_caller(a[0]), nb::none(); }
+void keep_static_leaf(nb::handle plans, nb::handle leaf) { add_static_leaf(call_plans_of(plans).statics, leaf); }
 
 // One of the objects of each class, by the class's address: a class may compare as it likes, or not be hashable.
-nb::object one_of_each_class(Arguments a) {
-    const nb::object objects = checked(PySequence_Tuple(a[0]));
+nb::object one_of_each_class(nb::handle given) {
+    const nb::object objects = checked(PySequence_Tuple(given.ptr()));
     nb::object found = checked(PyDict_New());
     std::array<const PyTypeObject *, 8> seen{};  // the latest, so that most objects need no look into the dict
     size_t oldest = 0;
@@ -64,11 +42,11 @@ nb::object one_of_each_class(Arguments a) {
     return found;
 }
 
-// (objects, addresses of classes): where the objects of these classes stand.
-nb::object positions_of_classes(Arguments a) {
-    const nb::object objects = checked(PySequence_Tuple(a[0]));
+// Where the objects of some classes stand, which are given by their addresses.
+nb::object positions_of_classes(nb::handle given, nb::handle given_addresses) {
+    const nb::object objects = checked(PySequence_Tuple(given.ptr()));
     std::vector<const PyTypeObject *> classes;
-    const nb::object addresses = checked(PySequence_Tuple(a[1]));
+    const nb::object addresses = checked(PySequence_Tuple(given_addresses.ptr()));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(addresses.ptr()); ++i) {
         classes.push_back(static_cast<const PyTypeObject *>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(addresses.ptr(), i))));
         if (PyErr_Occurred()) throw nb::python_error();
@@ -86,48 +64,56 @@ nb::object positions_of_classes(Arguments a) {
 
 bool is_list_or_tuple(nb::handle x) { return PyList_CheckExact(x.ptr()) || PyTuple_CheckExact(x.ptr()); }
 
-// (objects, others): whether two lists or tuples have the same objects.
-nb::object are_same_objects(Arguments a) {
-    const nb::handle first = a[0], second = a[1];
+// Whether two lists or tuples have the same objects.
+bool are_same_objects(nb::handle first, nb::handle second) {
     if (!is_list_or_tuple(first) || !is_list_or_tuple(second))
         fail(PyExc_TypeError, "two lists or tuples, not %s and %s", Py_TYPE(first.ptr())->tp_name,
              Py_TYPE(second.ptr())->tp_name);
     PyObject *const *const items = PySequence_Fast_ITEMS(first.ptr());
     PyObject *const *const others = PySequence_Fast_ITEMS(second.ptr());
-    return nb::bool_(std::equal(items, items + PySequence_Fast_GET_SIZE(first.ptr()), others,
-                                others + PySequence_Fast_GET_SIZE(second.ptr())));
+    return std::equal(items, items + PySequence_Fast_GET_SIZE(first.ptr()), others,
+                      others + PySequence_Fast_GET_SIZE(second.ptr()));
 }
 
 // Whether values are the same to a compiled function, and a hash for such values: see types/values.h.
-nb::object on_same_value(Arguments a) { return nb::bool_(is_same_value(a[0], a[1], nullptr)); }
-nb::object on_value_hash(Arguments a) { return nb::int_(ValueHashes(nullptr).of(a[0])); }
+bool is_same(nb::handle value, nb::handle other) { return is_same_value(value, other, nullptr); }
+uint64_t value_hash(nb::handle value) { return ValueHashes(nullptr).of(value); }
 
-nb::object spec_key(Arguments a) {
-    spec_of(a[0]);
-    return SpecKeyBox::make(nb::borrow(a[0]));
+nb::object spec_key(nb::object spec) {
+    spec_of(spec);
+    return SpecKeyBox::make(std::move(spec));
+}
+
+// The leaves, with a copy in the place of each donated one that is there twice.
+nb::object donated_apart(nb::list passed, CallPlan::Positions donated, nb::handle copy) {
+    Leaves leaves;
+    for (nb::handle leaf : passed) leaves.push_borrowed(leaf.ptr());
+    CallPlan::Positions all(leaves.size());
+    std::iota(all.begin(), all.end(), 0U);
+    copy_donated(leaves, all, donated, copy);
+    return leaves.take_list();
 }
 
 const Operation operations[] = {
-    operation_of<2, on_make_result>("make_result"),
-    operation_of<1, on_open_result>("open_result"),
-    operation_of<1, on_build_result>("build_result"),
-    operation_of<3, on_fill_result>("fill_result"),
-    operation_of<1, on_holds_refs>("holds_refs"),
-    operation_of<5, on_make_ref_access>("ref_access"),
-    operation_of<3, on_make_call_plans>("call_plans"),
-    operation_of<3, on_add_plan>("add_plan"),
-    operation_of<2, on_forget_plans>("forget_plans"),
-    operation_of<2, on_static_leaf>("static_leaf"),
-    operation_of<2, on_add_static_leaf>("add_static_leaf"),
-    operation_of<1, on_forget_static_leaves>("forget_static_leaves"),
-    operation_of<0, on_make_flag>("flag"),
-    operation_of<1, on_lead_calls>("lead_calls_to_caller"),
-    operation_of<1, one_of_each_class>("one_of_each_class"),
-    operation_of<2, positions_of_classes>("positions_of_classes"),
-    operation_of<2, are_same_objects>("are_same_objects"),
-    operation_of<2, on_same_value>("is_same_value"),
-    operation_of<1, on_value_hash>("value_hash"),
-    operation_of<1, spec_key>("spec_key"),
+    operation_of<make_result>("make_result"),
+    operation_of<open_result>("open_result"),
+    operation_of<build_result>("build_result"),
+    operation_of<fill_result>("fill_result"),
+    operation_of<holds_refs>("holds_refs"),
+    operation_of<make_ref_access>("ref_access"),
+    operation_of<make_call_plans>("call_plans"),
+    operation_of<add_plan>("add_plan"),
+    operation_of<forget_plans>("forget_plans"),
+    operation_of<static_leaf>("static_leaf"),
+    operation_of<keep_static_leaf>("add_static_leaf"),
+    operation_of<lead_calls_to_caller>("lead_calls_to_caller"),
+    operation_of<one_of_each_class>("one_of_each_class"),
+    operation_of<positions_of_classes>("positions_of_classes"),
+    operation_of<are_same_objects>("are_same_objects"),
+    operation_of<is_same>("is_same_value"),
+    operation_of<value_hash>("value_hash"),
+    operation_of<spec_key>("spec_key"),
+    operation_of<donated_apart>("donated_apart"),
 };
 
 }  // namespace
@@ -138,11 +124,9 @@ void bind_jit_call(nb::module_ &module) {
     RefAccessBox::ready("pydag._core.RefAccess", "How the contents of JAX's refs are read and written.");
     CallPlanBox::ready("pydag._core.CallPlan", "How calls of one structure go to a compiled function.");
     CallPlansBox::ready("pydag._core.CallPlans", "A compiled function, and what is remembered of its calls.");
-    make_flag_type();
     module.attr("RefAccess") = RefAccessBox::type();
     module.attr("CallPlan") = CallPlanBox::type();
     module.attr("CallPlans") = CallPlansBox::type();
-    module.attr("Flag") = FlagBox::type();
     using Positions = CallPlan::Positions;
     module.def(
         "call_plan",
@@ -155,18 +139,6 @@ void bind_jit_call(nb::module_ &module) {
         nb::kw_only(), nb::arg("classes"), nb::arg("static_positions"), nb::arg("statics"), nb::arg("function"),
         nb::arg("traced"), nb::arg("donated") = Positions(), nb::arg("in_lists") = false, nb::arg("copy") = nb::none(),
         nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("has_devices") = true);
-    module.def(
-        "donated_apart",
-        [](nb::list passed, Positions donated, nb::object copy) {
-            Leaves leaves;
-            for (nb::handle leaf : passed) leaves.push_borrowed(leaf.ptr());
-            Positions all(leaves.size());
-            std::iota(all.begin(), all.end(), 0U);
-            copy_donated(leaves, all, donated, copy);
-            return leaves.take_list();
-        },
-        nb::sig("def donated_apart(leaves: list[Any], donated: tuple[int, ...], copy: Callable[[Any], Any], /) -> "
-                "list[Any]"));
     make_jit_caller_type();
     module.attr("JitCaller") = JitCallerBox::type();
     module.def(
@@ -179,7 +151,7 @@ void bind_jit_call(nb::module_ &module) {
         },
         nb::kw_only(), nb::arg("plans"), nb::arg("unties"), nb::arg("note_untie"), nb::arg("places"),
         nb::arg("static_numbers"), nb::arg("static_names"), nb::arg("run"), nb::arg("recover"));
-    add_operations(module, operations, std::size(operations));
+    add_operations(module, operations);
     make_spec_key_type(module.attr("spec_key"));
     module.attr("SpecKey") = SpecKeyBox::type();
 }

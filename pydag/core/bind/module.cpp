@@ -35,10 +35,8 @@ NB_MODULE(_core, module) {
     pydag::bind_spec_methods(module);
     pydag::bind_broadcast(module);
     pydag::bind_operations(module);
-    pydag::bind_surgery(module);
     pydag::bind_jit_call(module);
     pydag::bind_updates(module);
-    pydag::bind_folds(module);
     pydag::bind_publish(module);
 }
 #undef PyInit__core

@@ -1,70 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the operations on trees are bound: without nanobind, because a small tree is flattened in less time
-// than its dispatch takes. Each operation is bound twice. As a function of the core it takes its own
-// arguments by position, and those of FlattenOptions as keywords. Under its public name it takes the
-// parameters that its definition in Python has (public_function.h).
+// How functions of the core are bound: without nanobind, because a small tree is flattened in less time than its
+// dispatch takes. A function's C++ parameters say which arguments it has; pydag/_core.pyi says what Python may pass.
+// Each function is bound twice. As a function of the core it takes its own arguments by position, and those of
+// FlattenOptions as keywords. Under its public name it takes the parameters that its definition in Python has
+// (public_function.h).
 #pragma once
 
 #include "bind/public_function.h"
+#include "spec/spec.h"
 #include "walks/options.h"
 
 namespace pydag {
 
+template <class>
+struct Parameters;
+template <class Result, class... All>
+struct Parameters<Result (*)(All...)> {
+    static constexpr bool have_options = (std::is_same_v<std::remove_cvref_t<All>, FlattenOptions> || ... || false);
+    static constexpr size_t count = sizeof...(All) - have_options;  // without the options, which come last
+    template <size_t i>
+    using At = std::remove_cvref_t<std::tuple_element_t<i, std::tuple<All...>>>;
+};
+template <auto operation>
+using ParametersOf = Parameters<std::decay_t<decltype(operation)>>;
+
 using Arguments = PyObject *const *;
 
-// `operation` is a function of (Arguments), or of (Arguments, const FlattenOptions &).
-template <auto operation>
-inline constexpr bool takes_options = !std::is_invocable_v<decltype(operation), Arguments>;
-
-template <auto operation>
-nb::object run(Arguments own, Arguments options) {
-    if constexpr (takes_options<operation>) return operation(own, FlattenOptions::parse(options));
-    else return operation(own);
+// The value for a parameter of type T. The caller owns the argument as long as the function runs.
+template <class T>
+decltype(auto) converted(PyObject *argument) {
+    if constexpr (std::is_same_v<T, nb::handle>) return nb::handle(argument);
+    else if constexpr (std::is_same_v<T, Structure>) return spec_of(argument).structure();
+    else {
+        T value{};
+        if (!nb::try_cast(nb::handle(argument), value))
+            fail(PyExc_TypeError, "an argument has the wrong type: %U", short_repr(argument).ptr());
+        return value;
+    }
 }
 
-template <size_t count, auto operation>
-PyObject *entry(PyObject *, Arguments given, Py_ssize_t num_given, PyObject *keywords) {
-    try {
-        if (num_given != count) fail(PyExc_TypeError, "expected %zu arguments, got %zd", count, num_given);
+template <class Function>
+nb::object result_of(Function function) {
+    using Result = decltype(function());
+    if constexpr (std::is_void_v<Result>) return function(), nb::none();
+    else if constexpr (std::is_same_v<Result, nb::object>) return function();
+    else return nb::cast(function());
+}
+
+// `asks_names`: see FlattenOptions.
+template <auto operation, bool asks_names>
+nb::object run(Arguments own, Arguments values) {
+    using Own = ParametersOf<operation>;
+    return [&]<size_t... i>(std::index_sequence<i...>) {
+        if constexpr (Own::have_options) {
+            FlattenOptions options = FlattenOptions::parse(values);
+            options.asks_names = asks_names;
+            return result_of(
+                [&] { return operation(converted<typename Own::template At<i>>(own[i])..., std::move(options)); });
+        } else {
+            return result_of([&] { return operation(converted<typename Own::template At<i>>(own[i])...); });
+        }
+    }(std::make_index_sequence<Own::count>());
+}
+
+template <auto operation, bool asks_names>
+PyObject *core_entry(PyObject *, Arguments given, Py_ssize_t num_given, PyObject *keywords) {
+    constexpr size_t kCount = ParametersOf<operation>::count;
+    return slot<PyObject *>(nullptr, [&] {
+        if (num_given != kCount) fail(PyExc_TypeError, "expected %zu arguments, got %zd", kCount, num_given);
         PyObject *options[kNumOptions] = {};
         const size_t num_keywords = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
         for (size_t i = 0; i < num_keywords; ++i) {
             PyObject *const name = PyTuple_GET_ITEM(keywords, i);
-            const size_t index = takes_options<operation> ? index_of_option(name) : kNumOptions;
+            const size_t index = ParametersOf<operation>::have_options ? index_of_option(name) : kNumOptions;
             if (index == kNumOptions) fail_unexpected(name);
-            options[index] = given[count + i];
+            options[index] = given[kCount + i];
         }
-        return run<operation>(given, options).release().ptr();
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
+        return run<operation, asks_names>(given, options).release().ptr();
+    });
 }
 
-template <size_t count, auto operation>
+template <auto operation, bool asks_names>
 inline constinit PublicFunction public_function = {};
 
-template <size_t count, auto operation>
+template <auto operation, bool asks_names>
 PyObject *public_entry(PyObject *, Arguments given, Py_ssize_t num_given, PyObject *keywords) {
-    const PublicFunction &function = public_function<count, operation>;
+    const PublicFunction &function = public_function<operation, asks_names>;
     PyObject *bound[PublicFunction::kMost], *options[kNumOptions];
     nb::object rests;
-    try {
-        if (!function.bind(given, static_cast<size_t>(num_given), keywords, count, bound, options, rests)) [[unlikely]]
+    return slot<PyObject *>(nullptr, [&] {
+        if (!function.bind(given, static_cast<size_t>(num_given), keywords, ParametersOf<operation>::count, bound,
+                           options, rests)) [[unlikely]]
             return function.run_definition(given, static_cast<size_t>(num_given), keywords);
-        return run<operation>(bound, options).release().ptr();
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
+        return run<operation, asks_names>(bound, options).release().ptr();
+    });
 }
 
-// An operation with `count` arguments of its own.
-template <size_t count, auto operation>
+template <auto operation, bool asks_names = true>
 Operation operation_of(const char *name) {
-    return {name, as_function(entry<count, operation>), as_function(public_entry<count, operation>),
-            &public_function<count, operation>};
+    return {name, as_function(core_entry<operation, asks_names>), as_function(public_entry<operation, asks_names>),
+            &public_function<operation, asks_names>};
+}
+// An operation on trees in which nobody wants paths.
+template <auto operation>
+Operation nameless(const char *name) {
+    return operation_of<operation, false>(name);
 }
 
 }  // namespace pydag

@@ -3,7 +3,7 @@
 
 #include "base/tuples.h"
 #include "bind/bind.h"
-#include "walks/options.h"
+#include "bind/operation.h"
 
 #include <cstring>
 #include <vector>
@@ -34,7 +34,7 @@ const char *lasting_text(nb::handle text) {
 }
 
 // Makes the public function of an operation, from what `pydag.public.compiled` read from its definition.
-nb::object publish(nb::str core_name, nb::callable definition, nb::tuple names, nb::tuple defaults,
+nb::object publish(nb::str core_name, nb::object definition, nb::tuple names, nb::tuple defaults,
                    size_t num_positional_only, size_t num_positional, bool takes_rests, nb::str help) {
     const Operation &row = find_operation(core_name);
     if (names.size() != defaults.size() || names.size() > PublicFunction::kMost)
@@ -109,12 +109,12 @@ PyObject *PublicFunction::run_definition(PyObject *const *given, size_t num_give
     return PyObject_Vectorcall(definition_, given, num_given, keywords);
 }
 
-void add_operations(nb::module_ &module, const Operation *operations, size_t count) {
-    auto *const table = new PyMethodDef[count + 1]();  // the functions refer to it for ever
-    for (size_t i = 0; i < count; ++i)
+void add_operations(nb::module_ &module, std::span<const Operation> operations) {
+    auto *const table = new PyMethodDef[operations.size() + 1]();  // the functions refer to it for ever
+    for (size_t i = 0; i < operations.size(); ++i)
         table[i] = {operations[i].name, operations[i].entry, METH_FASTCALL | METH_KEYWORDS, nullptr};
     checked(PyModule_AddFunctions(module.ptr(), table));
-    all_operations().insert(all_operations().end(), operations, operations + count);
+    all_operations().insert(all_operations().end(), operations.begin(), operations.end());
 }
 
 void fail_unexpected(nb::handle keyword) {
@@ -124,10 +124,8 @@ void fail_unexpected(nb::handle keyword) {
 }
 
 void bind_publish(nb::module_ &module) {
-    module.def("publish", publish,
-               nb::sig("def publish(core_name: str, definition: Callable[..., Any], names: tuple[str, ...], "
-                       "defaults: tuple[tuple[Any, ...], ...], num_positional_only: int, num_positional: int, "
-                       "takes_rests: bool, help: str, /) -> Callable[..., Any]"));
+    const Operation operations[] = {operation_of<publish>("publish")};
+    add_operations(module, operations);
 }
 
 }  // namespace pydag

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 
+#include <span>
+
 namespace pydag {
 
 // Puts the arguments of a call into the order of the definition's parameters. A parameter with the name of
@@ -58,6 +60,6 @@ inline PyCFunction as_function(PyObject *(*function)(PyObject *, PyObject *const
 }
 
 // Adds the operations to the module, and makes them known to `publish`, which is bound for Python.
-void add_operations(nb::module_ &module, const Operation *operations, size_t count);
+void add_operations(nb::module_ &module, std::span<const Operation> operations);
 
 }  // namespace pydag

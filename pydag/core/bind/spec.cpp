@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
+#include "bind/operation.h"
 #include "structure/explain.h"
 #include "structure/listing.h"
 #include "structure/owners.h"
@@ -226,24 +227,24 @@ void bind_class(nb::module_ &module) {
     nb::delattr(type, "_set_state");
 }
 
+const Operation operations[] = {
+    operation_of<value_leaves>("value_leaves"),
+    operation_of<module_leaves>("module_leaves"),
+};
+
 }  // namespace
 
 void bind_spec(nb::module_ &module) {
     // A module that is made anew gets the class that exists already.
     if (const nb::handle known = nb::type<Spec>(); known.is_valid()) module.attr("PyDagSpec") = known;
     else bind_class(module);
-    module.def("value_leaves", on_structure(value_leaves),
-               nb::sig("def value_leaves(spec: PyDagSpec, /) -> tuple[int, ...]"));
-    module.def("module_leaves", on_structure(module_leaves),
-               nb::sig("def module_leaves(spec: PyDagSpec, /) -> tuple[tuple[int, ...], tuple[int, ...]]"));
     module.def(
         "explain",
         [](nb::handle a, nb::handle b, bool exactly, nb::handle roots) {
             return text_object(explain(spec_of(a).structure(), spec_of(b).structure(), exactly, Roots(roots)));
         },
-        nb::arg("a"), nb::arg("b"), nb::arg("exactly") = false, nb::arg("roots") = "tree",
-        nb::sig("def explain(a: PyDagSpec, b: PyDagSpec, /, exactly: bool = False, "
-                "roots: str | tuple[str, ...] = \"tree\") -> str"));
+        nb::arg("a"), nb::arg("b"), nb::arg("exactly") = false, nb::arg("roots") = "tree");
+    add_operations(module, operations);
 }
 
 }  // namespace pydag

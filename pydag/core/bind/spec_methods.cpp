@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
+#include "bind/operation.h"
 #include "optree_api/collect.h"
 #include "optree_api/common_suffix.h"
 #include "optree_api/compose.h"
@@ -14,7 +15,6 @@
 #include "structure/paths.h"
 #include "structure/prefix.h"
 #include "walks/match.h"
-#include "walks/options.h"
 #include "walks/traverse.h"
 
 namespace pydag {
@@ -72,13 +72,36 @@ bool is_suffix_of(nb::handle self, nb::handle other, nb::handle strict) {
     return is_prefix(spec_argument(other), structure_in(self), flag_argument(strict));
 }
 
-FlattenOptions options_of(nb::handle none_is_leaf, nb::handle namespace_) {
-    return FlattenOptions::in(namespace_, none_is_leaf.ptr());
-}
-
 [[noreturn]] void fail_to_construct(nb::handle, const nb::args &, const nb::kwargs &) {
     fail(PyExc_TypeError, "pydag.PyDagSpec: No constructor defined!");
 }
+
+nb::object match_at(const Structure &structure, nb::handle tree, nb::handle roots) {
+    Leaves found;
+    match(structure, tree.ptr(), found, ClassesOf::kAnyTime, Roots(roots));
+    return found.take_list();
+}
+
+// As `flatten_up_to`, for several trees.
+nb::object match_rests(const Structure &structure, nb::handle rests) {
+    const nb::object trees = checked(PySequence_Tuple(rests.ptr()));
+    nb::list all;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(trees.ptr()); ++i) {
+        Leaves found;
+        match_rest(structure, trees, i, found, ClassesOf::kAnyTime);
+        all.append(found.take_list());
+    }
+    return all;
+}
+
+nb::object leaf_spec_in(const FlattenOptions &options) { return leaf_spec(options.none_is_leaf, nb::str("")); }
+
+const Operation operations[] = {
+    operation_of<match_at>("match_at"),
+    operation_of<match_rests>("match_rests"),
+    operation_of<leaf_spec_in>("leaf_spec"),
+    operation_of<collect_specs>("collect_specs"),
+};
 
 }  // namespace
 
@@ -137,42 +160,7 @@ void bind_spec_methods(nb::module_ &module) {
         .def(
             "_brief_repr", [](nb::handle self) { return text_object(spec_of(self).text(SpecText::kBrief)); },
             nb::sig("def _brief_repr(self, /) -> str"));
-    module.def(
-        "match_at",
-        [](nb::handle spec, nb::handle tree, nb::handle roots) {
-            Leaves found;
-            match(spec_of(spec).structure(), tree.ptr(), found, ClassesOf::kAnyTime, Roots(roots));
-            return found.take_list();
-        },
-        nb::arg(), nb::arg().none(), nb::arg(),
-        nb::sig("def match_at(spec: PyDagSpec, tree: Any, roots: str | tuple[str, ...], /) -> list[Any]"));
-    module.def(
-        "match_rests",
-        [](nb::handle spec, nb::handle rests) {
-            const nb::object trees = checked(PySequence_Tuple(rests.ptr()));
-            nb::list all;
-            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(trees.ptr()); ++i) {
-                Leaves found;
-                match_rest(spec_of(spec).structure(), trees, i, found, ClassesOf::kAnyTime);
-                all.append(found.take_list());
-            }
-            return all;
-        },
-        nb::arg(), nb::arg(), nb::sig("def match_rests(spec: PyDagSpec, rests: tuple[Any, ...], /) -> list[list[Any]]"),
-        "As `flatten_up_to`, for several trees.");
-    module.def(
-        "leaf_spec",
-        [](nb::handle none_is_leaf, nb::handle namespace_) {
-            return leaf_spec(options_of(none_is_leaf, namespace_).none_is_leaf, nb::str(""));
-        },
-        given, given, nb::sig("def leaf_spec(none_is_leaf: bool, namespace: str, /) -> PyDagSpec"));
-    module.def(
-        "collect_specs",
-        [](nb::handle collection, nb::handle none_is_leaf, nb::handle namespace_) {
-            return collect_specs(collection, options_of(none_is_leaf, namespace_));
-        },
-        given, given, given,
-        nb::sig("def collect_specs(collection: Any, none_is_leaf: bool, namespace: str, /) -> PyDagSpec"));
+    add_operations(module, operations);
 }
 
 }  // namespace pydag

@@ -8,19 +8,14 @@
 namespace pydag {
 namespace {
 
-// As JAX builds its nodes: (aux_data, (result, plan, leaves)) and (plan, no children).
-nb::object on_make_updated(Arguments a) { return make_updated(a[1]); }
-nb::object on_keep_plan(Arguments a) { return nb::borrow(a[0]); }
-nb::object on_open_updated(Arguments a) { return open_updated(a[0]); }
-// (plan, tree, leaves)
-nb::object on_carry_out(Arguments a) { return carry_out(a[0], a[1], a[2]), nb::none(); }
-// (updated, arguments, result)
-nb::object on_update_arguments(Arguments a) { return update_arguments(a[0], a[1], nb::borrow(a[2])); }
+// As JAX builds its nodes: (aux_data, children).
+nb::object build_updated(nb::handle, nb::handle parts) { return make_updated(parts); }
+nb::object keep_plan(nb::object plan, nb::handle) { return plan; }
 
 const Operation operations[] = {
-    operation_of<2, on_make_updated>("make_updated"),         operation_of<2, on_keep_plan>("keep_plan"),
-    operation_of<1, on_open_updated>("open_updated"),         operation_of<3, on_carry_out>("carry_out"),
-    operation_of<3, on_update_arguments>("update_arguments"),
+    operation_of<build_updated>("make_updated"),        operation_of<keep_plan>("keep_plan"),
+    operation_of<open_updated>("open_updated"),         operation_of<carry_out>("carry_out"),
+    operation_of<update_arguments>("update_arguments"),
 };
 
 }  // namespace
@@ -38,7 +33,7 @@ void bind_updates(nb::module_ &module) {
         },
         nb::kw_only(), nb::arg("spec"), nb::arg("positions"), nb::arg("writers").none(),
         nb::arg("returned").none() = nb::none(), nb::arg("roots") = "tree");
-    add_operations(module, operations, std::size(operations));
+    add_operations(module, operations);
 }
 
 }  // namespace pydag

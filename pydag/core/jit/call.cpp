@@ -2,11 +2,12 @@
 #include "jit/call.h"
 
 #include "base/constants.h"
+#include "base/object_set.h"
 #include "base/tuples.h"
-#include "jit/donation.h"
-#include "jit/finish.h"
 #include "jit/plans.h"
 #include "jit/ref_contents.h"
+#include "jit/result.h"
+#include "jit/update_plan.h"
 #include "spec/spec_key.h"
 #include "structure/compare.h"
 #include "structure/interchange.h"
@@ -59,6 +60,27 @@ nb::object call_one_by_one(const CallPlan &plan, const Leaves &leaves) {
     Buffer<PyObject *, 40> arguments;
     for (const uint32_t position : plan.traced) arguments.push(leaves[position]);
     return call_array(plan.function, arguments.data(), arguments.size());
+}
+
+// Whether a function has returned the result itself. `access`: a RefAccess or None.
+bool is_result_itself(nb::handle returned, nb::handle access) {
+    if (PyTuple_CheckExact(returned.ptr()) || PyList_CheckExact(returned.ptr())) return true;
+    return !access.is_none() && RefAccessBox::of(access.ptr()).is_array(returned.ptr());
+}
+
+nb::object built(nb::handle result, const std::function<nb::object()> &given, nb::handle access) {
+    if (!holds_refs(result)) return build_result(result);
+    return fill_result(result, given(), access.is_none() ? access : nb::handle(RefAccessBox::of(access.ptr()).new_ref));
+}
+
+// What a function has returned, built; arguments that it updates are written once all is built. `given`: returns the
+// leaves of the arguments; `tree`: the arguments, a tuple and a dict.
+nb::object finished(nb::handle returned, const std::function<nb::object()> &given, nb::handle access,
+                    const std::function<nb::object()> &tree) {
+    if (!UpdatedBox::check(returned)) return built(returned, given, access);
+    const nb::object result = UpdatedBox::of(returned).result, arguments = tree();
+    nb::object found = built(result, given, access);
+    return update_arguments(returned, arguments, std::move(found));
 }
 
 // Passes the traced leaves, contents in the place of refs; writes the new contents.
@@ -169,6 +191,15 @@ nb::object follow_bare_plan(nb::handle object, CallArguments &arguments) {
 }
 
 }  // namespace
+
+void copy_donated(Leaves &leaves, const std::vector<uint32_t> &passed, const std::vector<uint32_t> &donated,
+                  nb::handle copy) {
+    ObjectSet met, repeated;
+    for (const uint32_t position : passed)
+        if (!met.add(leaves[position])) repeated.add(leaves[position]);
+    for (const uint32_t position : donated)
+        if (!repeated.add(leaves[position])) leaves.replace(position, call(copy, nb::handle(leaves[position])));
+}
 
 nb::object follow_plan(nb::handle object, CallArguments &arguments) {
     nb::object answer = follow_bare_plan(object, arguments);

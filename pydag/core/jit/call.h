@@ -16,4 +16,10 @@ nb::object follow_plan(nb::handle plans, nb::handle args, nb::handle kwargs);
 // The same, for these arguments.
 nb::object follow_plan(nb::handle plans, CallArguments &arguments);
 
+// Puts a copy in the place of each donated leaf that is passed at another place, too. `passed` has all, those included.
+// XLA takes a donated array once, and refuses a call that has it at another place, too. A leaf without identity may
+// stand at several places: then copies are donated, and the array itself is left to its owner.
+void copy_donated(Leaves &leaves, const std::vector<uint32_t> &passed, const std::vector<uint32_t> &donated,
+                  nb::handle copy);
+
 }  // namespace pydag

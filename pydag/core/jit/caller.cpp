@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/tuples.h"
 #include "jit/call.h"
-#include "jit/flag.h"
 #include "jit/plans.h"
 
 #include <algorithm>
@@ -78,7 +77,7 @@ bool take_kwargs(CallArguments &taken, const JitCaller &caller, const Given &giv
 
 // NotImplemented where the core doesn't know enough.
 nb::object call_by_plan(const JitCaller &caller, const Given &given) {
-    if (FlagBox::of(caller.unties).is_set) call(caller.note_untie);
+    if (PyList_GET_SIZE(caller.unties.ptr()) > 0) call(caller.note_untie);
     CallArguments taken;
     const bool are_taken = take_args(taken, caller, given) && take_kwargs(taken, caller, given);
     return are_taken ? follow_plan(caller.plans, taken) : nb::borrow(Py_NotImplemented);
@@ -151,7 +150,7 @@ void require(bool is_one, const char *what) {
 
 nb::object make_jit_caller(JitCaller caller) {
     require(CallPlansBox::check(caller.plans), "CallPlans");
-    require(FlagBox::check(caller.unties), "a Flag");
+    require(PyList_CheckExact(caller.unties.ptr()), "a list of unties");
     require(PyDict_CheckExact(caller.places.ptr()), "a dict of places");
     require(PyFrozenSet_CheckExact(caller.static_names.ptr()), "a frozenset of names");
     caller.places = checked(PyDict_Copy(caller.places.ptr()));

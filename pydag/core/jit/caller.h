@@ -14,7 +14,7 @@ namespace pydag {
 
 struct JitCaller {
     nb::object plans;         // a CallPlans
-    nb::object unties;        // a Flag: whether the function unties on purpose; then each call ...
+    nb::object unties;        // a list, not empty once the function has untied on purpose; then each call ...
     nb::object note_untie;    // ... calls this, for whoever traces it: () -> None
     nb::object places;        // a dict: the places of keyword arguments in the signature; empty where any may be given
     nb::object static_names;  // a frozenset of names of static arguments

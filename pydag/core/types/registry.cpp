@@ -190,7 +190,7 @@ void set_lookup(nb::object find_foreign, nb::object is_value, nb::object is_inse
     forget_types();
 }
 
-void set_value_base(nb::handle type) {
+void set_value_base(nb::type_object type) {
     globals().value_base.store(reinterpret_cast<PyTypeObject *>(incref(type.ptr())), std::memory_order_release);
     forget_types();
 }

@@ -42,7 +42,7 @@ void set_identity_everywhere(nb::object type);
 // `is_insertion_ordered(namespace, or_global)` returns a bool.
 void set_lookup(nb::object find_foreign, nb::object is_value, nb::object is_insertion_ordered);
 // Has `is_value` asked about the classes below this one, too. For the life of the process.
-void set_value_base(nb::handle type);
+void set_value_base(nb::type_object type);
 // Watches another library's registry, a dict by class, or by (namespace, class): any change is counted by
 // `num_changes_elsewhere`. `find_foreign` is asked about no class that isn't a key of one of them.
 void watch_registry(nb::handle dict);

@@ -95,7 +95,7 @@ class CompiledFunction:
     @jax_private.shortens_tracebacks
     def run(self, args: Args, kwargs: Kwargs) -> Dag:
         """A call that the core doesn't know how to make."""
-        if self._recipe.unties.is_set:
+        if self._recipe.unties:
             note_untie()
         call = self.arranged(args, kwargs)
         leaves, content, program = self.prepare(call)
@@ -232,7 +232,6 @@ class CompiledFunction:
         self._programs.clear()
         self._numbers.clear()
         _core.forget_plans(self._plans, None)
-        _core.forget_static_leaves(self._plans)
 
 
 def _arrived(fun: Any, options: Options, made_of: dict[str, Any]) -> CompiledFunction:

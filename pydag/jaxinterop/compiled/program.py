@@ -40,7 +40,7 @@ class Recipe:
         outputs: The treatments of its result.
         updated: The arguments that are updated.
         jax_options: Of `jax.jit`.
-        unties: Set once the function has untied something on purpose.
+        unties: Not empty once the function has untied something on purpose.
     """
 
     def __init__(
@@ -53,7 +53,8 @@ class Recipe:
         jax_options: dict[str, Any],
     ) -> None:
         self.get, self.source, self.options, self.outputs = get, source, options, outputs
-        self.updated, self.jax_options, self.unties = updated, jax_options, _core.flag()
+        self.updated, self.jax_options = updated, jax_options
+        self.unties: list[bool] = []
 
     def flat(self, content: Content, donated: _Positions) -> Callable[..., Any]:
         """The function of leaves that JAX traces."""
@@ -67,7 +68,7 @@ class Recipe:
                 self.get(), tree, self.options, self.source, updated=self.updated, donated=gone
             )
             if num_unties() != before:
-                self.unties.set()
+                self.unties.append(True)
             origins = refs_among(content, leaves)
             packed = self.outputs.pack(result, origins, makes_refs=True)
             return update.beside(packed) if self.updated else packed

@@ -120,7 +120,7 @@ class _Opener:
         """Asks no instance any more if JAX's keys say no more than numbers."""
         if not self.may_give_names and all(_is_number(key) for key, _ in children):
             self.names = None
-            _core.name_children(self.registration, self.flatten, None)
+            _core.name_children(self.registration, self.flatten, None, None)
 
     def add_style(self, key: Any, name: Any) -> bool:
         """Notes how entries of a type are written; False where they are written otherwise."""

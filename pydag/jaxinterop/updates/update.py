@@ -285,7 +285,7 @@ def _write_dag(dag: PackedDag[Any], leaves: tuple[Leaf, ...]) -> None:
     """Writes leaves into the tree of a Dag."""
     _, content = dag.parts()
     holder = [dag.tree]
-    spec = _core.collect_specs([content.spec], False, content.spec.namespace)
+    spec = _core.collect_specs([content.spec], namespace=content.spec.namespace)
     plan = _core.update_plan(
         spec=spec,
         positions=tuple(content.traced_positions()),
