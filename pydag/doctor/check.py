@@ -7,16 +7,14 @@ from pydag.files.collector import collector_paused
 from pydag.files.path import check_local
 from pydag.files.path import check_path as check_given
 
-from .aliases import check_aliases
-from .finding import Finding
+from .finding import Finding, Pairs
 from .head_checks import check_heads
 from .model import Model
 from .opening import open_model
-from .pairs import Pairs
 from .progress import Bar
-from .report import Report, figures_of
+from .report import Report
 from .search import find_copies
-from .storages import check_storages
+from .ties import check_aliases, check_storages
 
 
 def check_path(
@@ -41,17 +39,16 @@ def check_path(
             before = _opened(against)
             try:
                 changes = list(compare(before, model, bar))
-                told = [set(change.names) for change in changes if change.level == "tie"]
-                findings = [
-                    finding
-                    for finding in findings
-                    if finding.level != "tie"
-                    or not any(names >= set(finding.names) for names in told)
-                ]
-                findings += changes
             finally:
                 before.close()
-        return Report(model.path, model.kind, findings, figures_of(model, findings))
+            ties = [set(change.names) for change in changes if change.level == "tie"]
+            findings = [
+                finding
+                for finding in findings
+                if finding.level != "tie" or not any(names >= set(finding.names) for names in ties)
+            ]
+            findings += changes
+        return Report(model, findings)
     finally:
         bar.close()
         model.close()

@@ -2,15 +2,15 @@
 """`python -m pydag check PATH ...`."""
 
 import argparse
+import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from .check import check_path
 from .finding import Level, size_text
 from .new_place import check_free
-from .report import JSON_VERSION, WORDS, Report, as_json_text
+from .report import JSON_VERSION, count_text
 
 _ABOUT = """\
 Check files of models: safetensors files, torch's zip files (.pt, .pth, .bin), GGUF files, and
@@ -18,6 +18,7 @@ directories or indices of the first two. Nothing in a file is run."""
 _CODES = """\
 exit code: 0, or 1 where there is an error (with --strict a doubt or waste, too), or 2 where a path
 can't be read or written. With --write it counts what is left in OUT"""
+_UNREADABLE = (ValueError, OSError, ImportError)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,52 +44,47 @@ def main(arguments: Sequence[str]) -> int:
     """Checks what the command line says; returns the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    if options.write is not None and len(options.paths) != 1:
-        parser.error("--write takes one path")
-    code, reports = 0, []
     counted: tuple[Level, ...] = ("error", "doubt", "waste") if options.strict else ("error",)
-    if options.write is not None and not _is_free(options.write):
-        return 2
+    if options.write is not None:
+        if len(options.paths) != 1:
+            parser.error("--write takes one path")
+        try:
+            check_free(options.write)
+        except _UNREADABLE as error:
+            return _failed(error)
+    code, reports = 0, []
     for i, path in enumerate(options.paths):
         try:
             report = check_path(path, options.against, progress=True)
-        except (ValueError, OSError, ImportError) as error:
-            _complain(error)
+        except _UNREADABLE as error:
+            code = _failed(error)
             reports.append({"version": JSON_VERSION, "path": path, "unreadable": _one_line(error)})
-            code = 2
             continue
         reports.append(report.to_json())
         if report.at(*counted):
             code = max(code, 1)
-        if not options.json:
-            _print(_text(report, options.quiet, i > 0))
+        if options.quiet and not options.json:
+            for finding in report.at("error"):
+                print_text(f"{report.path}: {finding}")
+        elif not options.json:
+            print_text("\n" * (i > 0) + str(report))
     if options.json:
-        _print(as_json_text(_document(reports)))
+        whole = reports[0] if len(reports) == 1 else {"version": JSON_VERSION, "reports": reports}
+        print_text(json.dumps(whole, indent=2))
     if options.write is not None and code != 2:
-        code = _write(options.paths[0], options.write, counted, options.quiet or options.json)
+        return _write(options.paths[0], options.write, counted, options.quiet or options.json)
     return code
 
 
-def _document(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    if len(reports) == 1:
-        return reports[0]
-    return {"version": JSON_VERSION, "reports": list(reports)}
+def print_text(text: str) -> None:
+    """Prints a text; characters that the terminal doesn't know are escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _text(report: Report, is_quiet: bool, is_next: bool) -> str:
-    if is_quiet:
-        return "\n".join(f"{report.path}: {finding}" for finding in report.at("error"))
-    return ("\n" if is_next else "") + str(report)
-
-
-def _print(text: str) -> None:
-    if text:
-        encoding = sys.stdout.encoding or "utf-8"
-        print(text.encode(encoding, "backslashreplace").decode(encoding))
-
-
-def _complain(error: Exception) -> None:
+def _failed(error: Exception) -> int:
     print(f"pydag: {_one_line(error)}", file=sys.stderr)
+    return 2
 
 
 def _one_line(error: Exception) -> str:
@@ -97,29 +93,19 @@ def _one_line(error: Exception) -> str:
     return " ".join(line.strip() for line in str(error).splitlines()) or type(error).__name__
 
 
-def _is_free(out: str) -> bool:
-    try:
-        check_free(out)
-    except (ValueError, OSError) as error:
-        _complain(error)
-        return False
-    return True
-
-
 def _write(path: str, out: str, counted: Sequence[Level], is_quiet: bool) -> int:
     """Writes it; the exit code is that of what was written."""
     from .repair import write_once
 
     try:
         text, findings = write_once(path, out)
-    except (ValueError, OSError, ImportError) as error:
-        _complain(error)
-        return 2
+    except _UNREADABLE as error:
+        return _failed(error)
     left = Counter(finding.level for finding in findings if finding.level in counted)
     for level, number in left.items():
-        text += f"; {number} {WORDS[level][number != 1]} left"
+        text += f"; {count_text(number, level)} left"
     if wasted := sum(finding.nbytes for finding in findings):
         text += f"; {size_text(wasted)} are still wasted"
     if not is_quiet:
-        _print(text)
+        print_text(text)
     return 1 if left else 0

@@ -5,7 +5,7 @@ import functools
 import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydag.files.arrays import numpy_dtype
@@ -60,11 +60,23 @@ def equal_classes(arrays: Sequence[Stored], bar: Bar) -> list[list[Stored]]:
     return classes
 
 
+def are_comparable(a: Stored, b: Stored) -> bool:
+    """Whether two arrays have one type and shape, and elements that lie in order."""
+    return (a.dtype, a.shape) == (b.dtype, b.shape) and a.is_plain and b.is_plain
+
+
 def are_equal(a: Stored, b: Stored, bar: Bar) -> bool:
     """Whether two arrays agree in type, shape and bytes."""
-    if (a.dtype, a.shape) != (b.dtype, b.shape) or not (a.is_plain and b.is_plain):
-        return False
-    return a.nbytes == 0 or bool(equal_classes([a, b], bar))
+    return are_comparable(a, b) and (a.nbytes == 0 or bool(equal_classes([a, b], bar)))
+
+
+def are_equal_parts(
+    arrays: Mapping[str, Stored], one: Mapping[str, str], other: Mapping[str, str], bar: Bar
+) -> bool:
+    """Whether two weights have the same parts, all of them equal."""
+    return one.keys() == other.keys() and all(
+        are_equal(arrays[name], arrays[other[part]], bar) for part, name in one.items()
+    )
 
 
 def is_constant(array: Stored) -> bool:

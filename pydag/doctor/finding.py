@@ -2,8 +2,11 @@
 """The findings of the doctor: one line each."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, TypeVar
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 Level = Literal["error", "doubt", "waste", "tie", "change"]
 LEVELS: tuple[Level, ...] = ("error", "doubt", "waste", "tie", "change")
@@ -51,21 +54,67 @@ def listed(names: Iterable[str]) -> str:
     return text + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
 
 
+def are(names: Sequence[str]) -> str:
+    """Several names with their verb: "a is", "a, b are"."""
+    return f"{listed(names)} {'is' if len(names) == 1 else 'are'}"
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items that have each key, in order."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
 def limited(findings: Iterable[Finding], most: int) -> Iterator[Finding]:
     """The first findings of each level, then how many more there are."""
-    more: dict[Level, list[Finding]] = {}
     counts: Counter[Level] = Counter()
+    left: list[Finding] = []
     for finding in findings:
         counts[finding.level] += 1
         if counts[finding.level] <= most:
             yield finding
         else:
-            more.setdefault(finding.level, []).append(finding)
-    for level, rest in more.items():
+            left.append(finding)
+    for level, rest in grouped(left, lambda finding: finding.level).items():
         kind = Damage if any(isinstance(finding, Damage) for finding in rest) else Finding
         names = tuple(name for finding in rest for name in finding.names)
         text = f"and {len(rest)} more like these: {listed(names)}"
         yield kind(level, names, text, sum(finding.nbytes for finding in rest))
+
+
+class Pairs:
+    """Unordered pairs of names of arrays that were already reported.
+
+    Attributes:
+        copies: The arrays that are stored again though metadata or the configuration tie them to
+            another one, which they equal: that other one by name. It may be a copy itself.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[frozenset[str]] = set()
+        self.copies: dict[str, str] = {}
+
+    def add(self, one: str, other: str) -> None:
+        """Adds a pair."""
+        self._known.add(frozenset((one, other)))
+
+    def add_copy(self, one: str, copy: str) -> None:
+        """Adds a pair of arrays that are tied and equal."""
+        self.add(one, copy)
+        self.copies.setdefault(copy, one)
+
+    def __contains__(self, pair: tuple[str, str]) -> bool:
+        return frozenset(pair) in self._known
+
+    def left(self, names: list[str]) -> list[str]:
+        """The names of a group, without those that were reported in a pair with another name."""
+        kept: list[str] = []
+        for name in names:
+            if not any((name, other) in self for other in kept):
+                kept.append(name)
+        return kept
 
 
 def size_text(nbytes: int) -> str:

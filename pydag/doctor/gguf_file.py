@@ -1,66 +1,174 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the header of a GGUF file."""
+"""Reads the header of a GGUF file, part by part, and trusts none of its numbers.
+
+The `gguf` package would make an object for each item of each list, and checks no length.
+"""
 
 import math
+import struct
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from .finding import Finding, shown
-from .gguf_cursor import MOST_ROWS, TEXT, UNSIGNED, Cursor, CutShortError, malformed
 from .ranges import Range, check_ranges
 from .raw import RawFile
-from .stored import Container, Stored
+from .stored import MOST_BYTES, Container
 
 MAGIC = b"GGUF"
 _MOST_DIMENSIONS = 8
-_MOST_BYTES = 1 << 62
+# The values in the metadata that have a fixed size, by their type.
+_FIXED = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+_UNSIGNED, _TEXT, _LIST = 4, 8, 9
+_SMALLEST = {_TEXT: 8, _LIST: 12, **_FIXED}  # the bytes of the smallest value of a type
+_DEEPEST = 8
 
+# A header beyond these limits is refused: each item takes memory, or time, beyond its bytes.
+_LONGEST_NAME = (1 << 16) - 1  # by the format
+_MOST_NAMES = 1 << 24  # bytes of all names
+_MOST_ROWS = 1 << 16  # arrays, and values
+_MOST_ITEMS = 1 << 21  # of lists, where each has a size of its own
+_CHUNK = 1 << 20
 
-class _Type(NamedTuple):
-    """A type of numbers: so many of them are stored together in so many bytes."""
-
-    name: str
-    block: int
-    nbytes: int
-
-
+# The types of arrays: name, and how many numbers are stored together in how many bytes.
 _TYPES = {
-    number: _Type(*row)
-    for number, row in {
-        0: ("F32", 1, 4),
-        1: ("F16", 1, 2),
-        2: ("Q4_0", 32, 18),
-        3: ("Q4_1", 32, 20),
-        6: ("Q5_0", 32, 22),
-        7: ("Q5_1", 32, 24),
-        8: ("Q8_0", 32, 34),
-        9: ("Q8_1", 32, 36),
-        10: ("Q2_K", 256, 84),
-        11: ("Q3_K", 256, 110),
-        12: ("Q4_K", 256, 144),
-        13: ("Q5_K", 256, 176),
-        14: ("Q6_K", 256, 210),
-        15: ("Q8_K", 256, 292),
-        16: ("IQ2_XXS", 256, 66),
-        17: ("IQ2_XS", 256, 74),
-        18: ("IQ3_XXS", 256, 98),
-        19: ("IQ1_S", 256, 50),
-        20: ("IQ4_NL", 32, 18),
-        21: ("IQ3_S", 256, 110),
-        22: ("IQ2_S", 256, 82),
-        23: ("IQ4_XS", 256, 136),
-        24: ("I8", 1, 1),
-        25: ("I16", 1, 2),
-        26: ("I32", 1, 4),
-        27: ("I64", 1, 8),
-        28: ("F64", 1, 8),
-        29: ("IQ1_M", 256, 56),
-        30: ("BF16", 1, 2),
-        34: ("TQ1_0", 256, 54),
-        35: ("TQ2_0", 256, 66),
-        39: ("MXFP4", 32, 17),
-    }.items()
+    0: ("F32", 1, 4),
+    1: ("F16", 1, 2),
+    2: ("Q4_0", 32, 18),
+    3: ("Q4_1", 32, 20),
+    6: ("Q5_0", 32, 22),
+    7: ("Q5_1", 32, 24),
+    8: ("Q8_0", 32, 34),
+    9: ("Q8_1", 32, 36),
+    10: ("Q2_K", 256, 84),
+    11: ("Q3_K", 256, 110),
+    12: ("Q4_K", 256, 144),
+    13: ("Q5_K", 256, 176),
+    14: ("Q6_K", 256, 210),
+    15: ("Q8_K", 256, 292),
+    16: ("IQ2_XXS", 256, 66),
+    17: ("IQ2_XS", 256, 74),
+    18: ("IQ3_XXS", 256, 98),
+    19: ("IQ1_S", 256, 50),
+    20: ("IQ4_NL", 32, 18),
+    21: ("IQ3_S", 256, 110),
+    22: ("IQ2_S", 256, 82),
+    23: ("IQ4_XS", 256, 136),
+    24: ("I8", 1, 1),
+    25: ("I16", 1, 2),
+    26: ("I32", 1, 4),
+    27: ("I64", 1, 8),
+    28: ("F64", 1, 8),
+    29: ("IQ1_M", 256, 56),
+    30: ("BF16", 1, 2),
+    34: ("TQ1_0", 256, 54),
+    35: ("TQ2_0", 256, 66),
+    39: ("MXFP4", 32, 17),
 }
+
+
+class _CutShortError(Exception):
+    """The file ends within its header."""
+
+
+def _malformed(why: str) -> ValueError:
+    return ValueError(f"malformed header: {why}")
+
+
+class _Cursor:
+    """Reads numbers and text one after the other, and checks each length against the file."""
+
+    def __init__(self, file: RawFile) -> None:
+        self._file = file
+        self._data, self._start, self._at = b"", 0, 0  # a piece of the file, and the place in it
+        self._names = self._items = 0
+
+    @property
+    def position(self) -> int:
+        """How many bytes were read."""
+        return self._start + self._at
+
+    def take(self, size: int) -> bytes:
+        """The next bytes."""
+        if self._at + size > len(self._data):
+            left = self._file.size - self.position
+            if size > left:
+                raise _CutShortError
+            self._start, self._at = self.position, 0
+            self._data = self._file.read(self._start, min(max(size, _CHUNK), left))
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def skip(self, size: int) -> None:
+        """Leaves out bytes."""
+        self._at += size
+        if self.position > self._file.size:
+            raise _CutShortError
+
+    def number(self, kind: str) -> int:
+        """The next number, of a type of `struct`."""
+        return int(struct.unpack(f"<{kind}", self.take(struct.calcsize(kind)))[0])
+
+    def name(self) -> str:
+        """The next text, which is a name."""
+        size = self.number("Q")
+        self._names += size
+        if size > _LONGEST_NAME:
+            raise _malformed(f"a name of {size} bytes")
+        if self._names > _MOST_NAMES:
+            raise _malformed(f"names of more than {_MOST_NAMES} bytes")
+        return self.take(size).decode("utf-8", "replace")
+
+    def count(self, what: str, smallest: int, most: int = _MOST_ROWS) -> int:
+        """A number of things, each of which needs some bytes."""
+        found = self.number("Q")
+        if found * smallest > self._file.size - self.position or found > most:
+            raise _malformed(f"it can't have {found} {what}")
+        return found
+
+    def skip_value(self, kind: int, depth: int = 0) -> None:
+        """Leaves out a value of the metadata."""
+        if kind in _FIXED:
+            self.skip(_FIXED[kind])
+        elif kind == _TEXT:
+            self.skip(self.number("Q"))
+        elif kind == _LIST and depth < _DEEPEST:
+            self._skip_list(depth)
+        else:
+            raise _malformed(f"a value of the type {kind}")
+
+    def _skip_list(self, depth: int) -> None:
+        kind = self.number("I")
+        cost = 64 if kind == _LIST else 1  # that is how much longer an inner list takes
+        most = self._file.size if kind in _FIXED else (_MOST_ITEMS - self._items) // cost
+        count = self.count("items in a list", _SMALLEST.get(kind, 1), most)
+        if kind in _FIXED:
+            self.skip(count * _FIXED[kind])
+            return
+        self._items += count * cost
+        if kind == _TEXT:
+            self._skip_texts(count)
+            return
+        for _ in range(count):
+            self.skip_value(kind, depth + 1)
+
+    def _skip_texts(self, count: int) -> None:
+        while count:
+            self.skip(self.number("Q"))
+            count -= 1
+            data, at, last = self._data, self._at, len(self._data) - 8
+            while count and at <= last:  # what is in memory
+                at += 8 + int.from_bytes(data[at : at + 8], "little")
+                count -= 1
+            self._at = at
+            self.skip(0)
+
+    def row(self) -> tuple[str, tuple[tuple[int, ...], int, int]]:
+        """Name, shape, type and offset of an array. The first length is that of the last axis."""
+        name, dimensions = self.name(), self.number("I")
+        if dimensions > _MOST_DIMENSIONS:
+            raise _malformed(f"{shown(name)} has {dimensions} dimensions")
+        shape = tuple(self.number("Q") for _ in range(dimensions))[::-1]
+        return name, (shape, self.number("I"), self.number("Q"))
 
 
 def read_gguf(file: RawFile) -> Container:
@@ -71,82 +179,56 @@ def read_gguf(file: RawFile) -> Container:
     """
     found = Container("GGUF", file)
     try:
-        _read(found, file, Cursor(file))
-    except CutShortError:
+        _read(found, file, _Cursor(file))
+    except _CutShortError:
         found.error((), "the file is cut short within its header")
     return found
 
 
-def _read(found: Container, file: RawFile, cursor: Cursor) -> None:
+def _read(found: Container, file: RawFile, cursor: _Cursor) -> None:
     cursor.take(len(MAGIC))
     version = cursor.number("I")
     if version not in (2, 3):
         raise ValueError(f"it is a GGUF file of version {version}; versions 2 and 3 can be read")
-    number = cursor.count("arrays", 24, MOST_ROWS)
+    number = cursor.count("arrays", 24)
     alignment = 32
-    keys: Counter[str] = Counter()
-    for _ in range(cursor.count("values", 13, MOST_ROWS)):
+    keys: list[str] = []
+    for _ in range(cursor.count("values", 13)):
         key, kind = cursor.name(), cursor.number("I")
-        keys[key] += 1
-        if key == "general.alignment" and kind == UNSIGNED:
+        keys.append(key)
+        if key == "general.alignment" and kind == _UNSIGNED:
             alignment = cursor.number("I")
-        elif key == "general.architecture" and kind == TEXT:
+        elif key == "general.architecture" and kind == _TEXT:
             found.metadata[key] = cursor.name()
         else:
             cursor.skip_value(kind)
     if not alignment:
-        raise malformed("an alignment of 0 bytes")
+        raise _malformed("an alignment of 0 bytes")
     _note_twice(found, keys, "is a key twice")
-    rows = [_info(cursor) for _ in range(number)]
-    names = Counter(name for name, *_ in rows)
-    _note_twice(found, names, "is stored twice")
-    found.named = set(names)
+    rows = [cursor.row() for _ in range(number)]
+    _note_twice(found, (name for name, _ in rows), "is stored twice")
+    arrays = dict(reversed(rows))  # of two of one name the first
+    found.named = set(arrays)
     start = -(-cursor.position // alignment) * alignment
-    ranges, seen = [], set()
-    for name, shape, kind, offset in rows:
-        if name in seen:
+    ranges = []
+    for name, (shape, kind, offset) in reversed(arrays.items()):
+        if kind not in _TYPES:
+            text = f"{shown(name)} has the type {kind}, which is unknown"
+            found.findings.append(Finding("doubt", (name,), text))
             continue
-        seen.add(name)
-        known = _TYPES.get(kind)
-        if known is None:
-            found.findings.append(
-                Finding("doubt", (name,), f"{shown(name)} has the type {kind}, which is unknown")
-            )
-            continue
+        dtype, block, width = _TYPES[kind]
         size = math.prod(shape)
-        if size > _MOST_BYTES or offset > _MOST_BYTES or (shape and shape[-1] % known.block):
+        if max(size, offset) > MOST_BYTES or (shape and shape[-1] % block):
             found.error((name,), f"{shown(name)} has no shape of whole blocks: {list(shape)[:8]}")
             continue
-        nbytes = size // known.block * known.nbytes
+        nbytes = size // block * width
         ranges.append(Range(name, offset, offset + nbytes))
         if start + offset + nbytes <= file.size:
-            itemsize = known.nbytes if known.block == 1 else 0
-            place = start + offset
-            found.arrays[name] = Stored(
-                name,
-                known.name,
-                shape,
-                file,
-                place,
-                nbytes,
-                itemsize,
-                True,
-                (file.path, place, name),
-            )
-    room = max(file.size - start, 0)
-    found.findings.extend(check_ranges(ranges, room, is_dense=False))
+            found.add(name, dtype, shape, start + offset, nbytes, width if block == 1 else 0)
+    found.findings.extend(check_ranges(ranges, max(file.size - start, 0), is_dense=False))
 
 
-def _info(cursor: Cursor) -> tuple[str, tuple[int, ...], int, int]:
-    """Name, shape, type and offset of an array. The first length is that of the last axis."""
-    name, dimensions = cursor.name(), cursor.number("I")
-    if dimensions > _MOST_DIMENSIONS:
-        raise malformed(f"{shown(name)} has {dimensions} dimensions")
-    shape = tuple(cursor.number("Q") for _ in range(dimensions))[::-1]
-    return name, shape, cursor.number("I"), cursor.number("Q")
-
-
-def _note_twice(found: Container, names: Counter[str], what: str) -> None:
-    for name, count in names.items():
+def _note_twice(found: Container, names: Iterable[str], what: str) -> None:
+    for name, count in Counter(names).items():
         if count > 1:
             found.error((name,), f"{shown(name)} {what}")

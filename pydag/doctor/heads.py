@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which arrays are the head and the embedding of a language model, by their names."""
+"""Which arrays are the head and the embedding of a language model: by their names, or by shape."""
 
 import itertools
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+from .model import Model
+from .stored import Stored
 
 HEADS = ("lm_head", "output", "embed_out", "cls.predictions.decoder")
 EMBEDDINGS = (
@@ -120,12 +124,8 @@ def is_like_a_head(name: str) -> bool:
 def _nearness(one_end: End, other_end: End) -> tuple[int, bool, int]:
     """How near the second one is to the first one."""
     first, second = one_end.module.split("."), other_end.module.split(".")
-    common = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        common += 1
-    return common, "encoder" not in second, -len(second)
+    common = os.path.commonprefix([first, second])  # noqa: RUF071  # of lists it compares items
+    return len(common), "encoder" not in second, -len(second)
 
 
 def missing_head(embedding: End) -> str:
@@ -138,3 +138,28 @@ def missing_head(embedding: End) -> str:
         return f"{prefix}{head}.weight"
     folder = embedding.parent.removesuffix("model.").removesuffix("transformer.")
     return f"{prefix or (folder if folder != embedding.parent else '')}{head}.weight"
+
+
+def _others(model: Model) -> Iterator[tuple[str, Stored]]:
+    """The arrays outside of the layers, by each name that isn't known as an embedding's."""
+    aliases = {a: model.arrays[name] for a, name in model.aliases.items() if name in model.arrays}
+    arrays = aliases | model.arrays
+    known = {end.name for end in Ends(arrays).embeddings}
+    for name, array in arrays.items():
+        if name not in known and len(array.shape) > 1 and not is_in_layer(name):
+            yield name, array
+
+
+def of_one_shape(model: Model, embedding: End) -> list[str]:
+    """The arrays that may be the head under a name that isn't known: those of its shape."""
+    if embedding.name not in model.arrays:
+        return []
+    shape = sorted(model.arrays[embedding.name].shape)
+    return [name for name, array in _others(model) if sorted(array.shape) == shape]
+
+
+def has_other_head(model: Model) -> bool:
+    """Whether there is a head that isn't one for the words of an embedding, as in a classifier."""
+    # A single row values a text; a language model has more than that.
+    least = 2 if model.config is not None and model.config.is_language_model else 1
+    return any(is_like_a_head(name) and min(array.shape) >= least for name, array in _others(model))

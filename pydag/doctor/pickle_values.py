@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the values of a pickle of torch's without calling, importing or setting anything.
 
-A pickle is a program. This one is followed by hand: the few instructions that make containers,
-numbers and text do so, and a call makes a value only where it is the call of a function on a fixed
-list, whose meaning is known here. Any other call, class or function makes a `Foreign`, which has
-its name and can do nothing.
+A pickle is a program. Here its instructions make containers, numbers and text, and a call makes a
+value only if `pickle_calls` knows the function. Any other call, class or function makes an
+`Opaque`, which has its name and can do nothing.
 """
 
+import pickletools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .finding import shown
-from .pickle_calls import Calls, is_size, name_of
-from .pickle_code import TOO_LONG, PickleError, instructions
-from .pickle_globals import DTYPES, HARMLESS, STORAGES, TENSORS
+from .pickle_calls import KNOWN, STORAGES, Calls, is_size, name_of
+from .pickle_code import PickleError, instructions
 from .pickle_objects import Dict, Global, Opaque, Sparse, Storage, Tensor
 
 # What all values may take, in bytes, roughly; a tensor of a state dict takes 1600 with all that it
@@ -75,9 +74,8 @@ class _Machine:
             elif name in _CONSTANTS:
                 self.stack.append(_CONSTANTS[name])
             elif name in _LITERALS:
-                self.stack.append(argument)
-            elif name in _TEXTS:
-                self.spend(_CHARACTER * len(argument) if argument is not TOO_LONG else 0)
+                if type(argument) in (str, bytes, bytearray):
+                    self.spend(_CHARACTER * len(argument))
                 self.stack.append(argument)
             elif name not in ("PROTO", "FRAME"):
                 raise PickleError(f"the pickle has the instruction {name}, which torch doesn't use")
@@ -100,9 +98,6 @@ class _Machine:
         else:
             self.spend(_CONTAINER)
         self.stack.append(value)
-
-    def mark(self) -> None:
-        self.marks.append(len(self.stack))
 
     def popped(self, count: int) -> list[Any]:
         begin = len(self.stack) - count
@@ -148,10 +143,7 @@ class _Machine:
         full = f"{module[:_LONGEST_NAME]}.{name}"
         if len(full) > _LONGEST_NAME:
             raise PickleError("malformed pickle: a long name of a class or function")
-        if full in TENSORS or full in STORAGES or full in DTYPES or full in HARMLESS:
-            self.push(Global(full))
-        else:
-            self.push(Opaque(self.calls.note(full)))
+        self.push(Global(full) if full in KNOWN else Opaque(self.calls.note(full)))
 
     def call(self, function: Any, arguments: Any) -> None:
         self.push(self.calls.made(function, arguments))
@@ -189,23 +181,15 @@ class _Machine:
             raise PickleError(f"malformed pickle: the storage {shown(key)} has two types or sizes")
         self.push(storage)
 
-    def append(self, items: list[Any]) -> None:
-        container = self.top()
+    def add(self, kind: type[list[Any]], items: list[Any]) -> None:
+        """Adds items to a list, a dict or an object."""
+        container: Any = self.top()
         if type(container) is Opaque:
             container.contents.extend(items)
-        elif type(container) is list:
-            container.extend(items)
+        elif type(container) is kind:
+            container.extend(items if kind is list else _pairs(items))
         else:
-            raise PickleError("malformed pickle: items for what is no list")
-
-    def set_items(self, items: list[Any]) -> None:
-        container = self.top()
-        if type(container) is Opaque:
-            container.contents.extend(items)
-        elif type(container) is Dict:
-            container.extend(_pairs(items))
-        else:
-            raise PickleError("malformed pickle: items for what is no dict")
+            raise PickleError(f"malformed pickle: items for what is no {kind.__name__.lower()}")
 
 
 def _pairs(items: list[Any]) -> Dict:
@@ -214,13 +198,12 @@ def _pairs(items: list[Any]) -> Dict:
     return Dict(items)
 
 
-_LITERALS = {
-    *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
-}
-_TEXTS = {
-    *("STRING", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
-    *("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BYTEARRAY8"),
-}
+# What stands for itself: numbers, text and bytes.
+_LITERALS = frozenset(
+    code.name
+    for code in pickletools.opcodes
+    if code.arg and not code.stack_before and code.stack_after not in ([], [pickletools.anyobject])
+)
 _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 
 
@@ -237,32 +220,20 @@ def _object(machine: _Machine, _: Any) -> None:
 
 
 _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
-    "MARK": lambda machine, _: machine.mark(),
+    "MARK": lambda machine, _: machine.marks.append(len(machine.stack)),
     "POP": lambda machine, _: machine.drop(),
     "POP_MARK": lambda machine, _: machine.since_mark().clear(),
     "DUP": lambda machine, _: machine.stack.append(machine.top()),
-    "EMPTY_LIST": lambda machine, _: machine.push([]),
     "EMPTY_DICT": lambda machine, _: machine.push(Dict()),
-    "EMPTY_SET": lambda machine, _: machine.push([]),
-    "LIST": lambda machine, _: machine.push(machine.since_mark()),
     "TUPLE": lambda machine, _: machine.push(tuple(machine.since_mark())),
-    "FROZENSET": lambda machine, _: machine.push(machine.since_mark()),
     "DICT": lambda machine, _: machine.push(_pairs(machine.since_mark())),
     "TUPLE1": lambda machine, _: machine.push(tuple(machine.popped(1))),
     "TUPLE2": lambda machine, _: machine.push(tuple(machine.popped(2))),
     "TUPLE3": lambda machine, _: machine.push(tuple(machine.popped(3))),
-    "APPEND": lambda machine, _: machine.append(machine.popped(1)),
-    "APPENDS": lambda machine, _: machine.append(machine.since_mark()),
-    "ADDITEMS": lambda machine, _: machine.append(machine.since_mark()),
-    "SETITEM": lambda machine, _: machine.set_items(machine.popped(2)),
-    "SETITEMS": lambda machine, _: machine.set_items(machine.since_mark()),
-    "PUT": lambda machine, index: machine.put(index),
-    "BINPUT": lambda machine, index: machine.put(index),
-    "LONG_BINPUT": lambda machine, index: machine.put(index),
+    "APPEND": lambda machine, _: machine.add(list, machine.popped(1)),
+    "SETITEM": lambda machine, _: machine.add(Dict, machine.popped(2)),
+    "SETITEMS": lambda machine, _: machine.add(Dict, machine.since_mark()),
     "MEMOIZE": lambda machine, _: machine.put(machine.in_memo),
-    "GET": lambda machine, index: machine.get(index),
-    "BINGET": lambda machine, index: machine.get(index),
-    "LONG_BINGET": lambda machine, index: machine.get(index),
     "GLOBAL": lambda machine, argument: machine.find(*argument),
     "STACK_GLOBAL": lambda machine, _: machine.find(*machine.popped(2)),
     "INST": _inst,
@@ -270,6 +241,13 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
     "REDUCE": lambda machine, _: machine.call(*machine.popped(2)),
     "NEWOBJ": lambda machine, _: machine.create(*machine.popped(2)),
     "NEWOBJ_EX": lambda machine, _: machine.create(*machine.popped(3)),
-    "BUILD": lambda machine, argument: machine.build(argument),
-    "BINPERSID": lambda machine, argument: machine.persistent(argument),
+    "BUILD": _Machine.build,
+    "BINPERSID": _Machine.persistent,
+    **dict.fromkeys(("EMPTY_LIST", "EMPTY_SET"), lambda machine, _: machine.push([])),
+    **dict.fromkeys(("LIST", "FROZENSET"), lambda machine, _: machine.push(machine.since_mark())),
+    **dict.fromkeys(
+        ("APPENDS", "ADDITEMS"), lambda machine, _: machine.add(list, machine.since_mark())
+    ),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _Machine.put),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _Machine.get),
 }

@@ -23,42 +23,35 @@ class Parts:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._main: dict[str, str] = {}  # the array with the numbers, by module
-        self._more: dict[str, list[str]] = {}  # the other arrays
-        self._modules: dict[str, str] = {}  # by array
-        weights: dict[str, str] = {}
+        modules: dict[str, dict[str, str]] = {}  # the arrays of each, by the part that they are
         for name in names:
-            match = _OF_A_MODULE.fullmatch(name)
-            if match is None:
-                continue
-            module, part = match[1], match[2]
-            if part == "weight":
-                weights[module] = name
-            elif part in _MAIN:
-                self._main[module] = name
-            else:
-                self._more.setdefault(module, []).append(name)
-                self._modules[name] = module
-        for module, name in weights.items():
-            if module in self._more and module not in self._main:
-                self._main[module] = name
-        # What looks like a part of a weight is none where there is no weight.
-        for module in list(self._more):
-            if module not in self._main:
-                for name in self._more.pop(module):
-                    del self._modules[name]
-        self._modules.update({name: module for module, name in self._main.items()})
+            if match := _OF_A_MODULE.fullmatch(name):
+                modules.setdefault(match[1], {})[match[2]] = name
+        self._modules: dict[str, str] = {}  # by the array with the numbers
+        self._more: dict[str, dict[str, str]] = {}
+        for module, parts in modules.items():
+            more = {p: name for p, name in parts.items() if p not in (*_MAIN, "weight")}
+            mains = [part for part in parts if part in _MAIN]
+            # What looks like a part of a weight is none where there is no weight.
+            if mains or (more and "weight" in parts):
+                main = parts[mains[-1] if mains else "weight"]
+                self._modules[main], self._more[main] = module, more
+        self._parts = {name for more in self._more.values() for name in more.values()}
 
     def is_more(self, name: str) -> bool:
         """Whether an array is a part of a quantized weight, but not its numbers."""
-        module = self._modules.get(name)
-        return module is not None and self._main[module] != name
+        return name in self._parts
 
     def module(self, name: str) -> str | None:
         """The module whose quantized weight has this array as its numbers; None: there is none."""
-        module = self._modules.get(name)
-        return module if module is not None and self._main[module] == name else None
+        return self._modules.get(name)
 
-    def more(self, module: str) -> dict[str, str]:
+    def more(self, name: str) -> dict[str, str]:
         """The other arrays of a quantized weight, by the part that they are."""
-        return {name[len(module) :]: name for name in self._more.get(module, ())}
+        return self._more.get(name, {})
+
+    def whole(self, name: str) -> dict[str, str]:
+        """All arrays of a weight, by the part that they are."""
+        module = self.module(name)
+        part = "" if module is None else name[len(module) + 1 :]
+        return {part: name, **self.more(name)}

@@ -11,20 +11,19 @@ from pydag.files.package import STRUCTURE
 from pydag.files.shards import write_shards
 from pydag.structure.document import parse
 
-from .aliases import check_aliases
 from .check import findings_of
 from .compare import are_equal
 from .config import CONFIG
-from .finding import Damage, Finding, shown, size_text
+from .finding import Damage, Finding, Pairs, shown, size_text
 from .head_checks import check_heads
 from .heads import Ends
 from .model import Model
 from .new_place import check_free, creating
 from .opening import open_model
-from .pairs import Pairs
 from .progress import Bar
 from .raw_writer import write_raw
 from .stored import Stored
+from .ties import check_aliases
 
 
 class Written(NamedTuple):

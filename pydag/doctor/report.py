@@ -1,22 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result of `check`: findings, and figures about the model."""
 
-import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .finding import LEVELS, Finding, Level, size_text
 from .model import Model
 
 JSON_VERSION = 1
-WORDS: dict[Level, tuple[str, str]] = {
-    "error": ("error", "errors"),
-    "doubt": ("doubt", "doubts"),
-    "waste": ("waste", "wastes"),
-    "tie": ("tie", "ties"),
-    "change": ("change", "changes"),
-}
 
 
 class Figures(NamedTuple):
@@ -49,10 +41,18 @@ class Report:
         figures: Parameters and bytes.
     """
 
-    def __init__(self, path: str, kind: str, findings: Iterable[Finding], figures: Figures) -> None:
-        self.path, self.kind = path, kind
+    def __init__(self, model: Model, findings: Iterable[Finding]) -> None:
+        self.path, self.kind = model.path, model.kind
         self.findings = tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
-        self.figures = figures
+        groups = [(model.arrays[names[0]], len(names)) for names in model.groups()]
+        self.figures = Figures(
+            len(model.containers),
+            len(model.arrays),
+            sum(array.size for array, _ in groups),
+            sum(array.size * count for array, count in groups),
+            sum(array.nbytes for array, _ in groups),
+            sum(finding.nbytes for finding in self.findings),
+        )
 
     @property
     def ok(self) -> bool:
@@ -70,28 +70,26 @@ class Report:
         return len(self.findings)
 
     def __bool__(self) -> bool:
-        return True  # a report without findings is one, too
+        return True  # also without findings
 
     def __repr__(self) -> str:
         return f"Report({self.path!r}, {self._counts()})"
 
     def __str__(self) -> str:
-        files = "1 file" if self.figures.files == 1 else f"{self.figures.files} files"
-        head = f"{_printable(self.path)}: {self.kind}, {files}"
-        return "\n".join([head, *(f"  {finding}" for finding in self.findings), *self._summary()])
-
-    def _summary(self) -> list[str]:
         figures = self.figures
+        path = self.path if self.path.isprintable() else ascii(self.path)
+        files = "1 file" if figures.files == 1 else f"{figures.files} files"
         parameters = f"{figures.with_ties:,} parameters"
         if figures.without_ties != figures.with_ties:
             parameters += f", {figures.without_ties:,} without ties"
         sizes = f"{size_text(figures.stored)} stored, {size_text(figures.wasted)} wasted"
-        return [self._counts(), f"{parameters}; {sizes}"]
+        lines = [f"{path}: {self.kind}, {files}", *(f"  {finding}" for finding in self.findings)]
+        return "\n".join([*lines, self._counts(), f"{parameters}; {sizes}"])
 
     def _counts(self) -> str:
         counts = Counter(finding.level for finding in self.findings)
         shown = (level for level in LEVELS if level != "change" or counts[level])
-        return ", ".join(f"{counts[level]} {WORDS[level][counts[level] != 1]}" for level in shown)
+        return ", ".join(count_text(counts[level], level) for level in shown)
 
     def to_json(self) -> dict[str, Any]:
         """The report as an object of JSON, which has `version` 1."""
@@ -103,13 +101,7 @@ class Report:
             "format": self.kind,
             "ok": self.ok,
             "findings": [
-                {
-                    "level": finding.level,
-                    "names": list(finding.names),
-                    "text": finding.text,
-                    "nbytes": finding.nbytes,
-                }
-                for finding in self.findings
+                {**finding._asdict(), "names": list(finding.names)} for finding in self.findings
             ],
             "counts": {level: counts[level] for level in LEVELS},
             "files": figures.files,
@@ -122,31 +114,6 @@ class Report:
         }
 
 
-def as_json_text(content: Any) -> str:
-    """JSON as it is printed."""
-    return json.dumps(content, indent=2)
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else ascii(text)
-
-
-def figures_of(model: Model, findings: Iterable[Finding]) -> Figures:
-    """The figures of a model."""
-    sizes: dict[Hashable, int] = {}
-    without = 0
-    for array in model.arrays.values():
-        sizes[array.storage] = array.size
-        without += array.size
-    for alias, name in model.aliases.items():
-        if name in model.arrays and alias not in model.arrays:
-            without += model.arrays[name].size
-    stored: dict[Hashable, int] = {array.storage: array.nbytes for array in model.arrays.values()}
-    return Figures(
-        len(model.containers),
-        len(model.arrays),
-        sum(sizes.values()),
-        without,
-        sum(stored.values()),
-        sum(finding.nbytes for finding in findings),
-    )
+def count_text(number: int, level: Level) -> str:
+    """A number of findings in words."""
+    return f"{number} {level}{'' if number == 1 else 's'}"

@@ -16,9 +16,8 @@ from pydag.files.package import STRUCTURE
 from .finding import shown
 from .ranges import Range, check_ranges
 from .raw import RawFile
-from .stored import Container, Stored, bits_of
+from .stored import MOST_BYTES, Container, bits_of
 
-_MOST_BYTES = 1 << 62
 _MOST_DIMENSIONS = 64
 
 
@@ -74,10 +73,7 @@ def read_safetensors(file: RawFile) -> Container:
                 f"{shown(dtype)}{list(shape)}, {needed}",
             )
         elif end <= room:
-            place, itemsize = start + begin, bits // 8 if bits % 8 == 0 else 0
-            found.arrays[name] = Stored(
-                name, dtype, shape, file, place, needed, itemsize, True, (file.path, place, name)
-            )
+            found.add(name, dtype, shape, start + begin, needed, 0 if bits % 8 else bits // 8)
     found.findings.extend(check_ranges(ranges, room, is_dense=True))
     _add_metadata(found, metadata, entries)
     return found
@@ -90,7 +86,7 @@ def _entry(entry: Any) -> tuple[str, tuple[int, ...], int, int] | str:
     dtype, shape, offsets = map(entry.get, ("dtype", "shape", "data_offsets"))
     if type(dtype) is not str:
         return "its type is missing"
-    if type(shape) is not list or not _are_sizes(shape) or math.prod(shape) > _MOST_BYTES:
+    if type(shape) is not list or not _are_sizes(shape) or math.prod(shape) > MOST_BYTES:
         return "its shape is no list of sizes"
     if type(offsets) is not list or len(offsets) != 2 or not _are_sizes(offsets):
         return "its offsets are no two numbers"
@@ -102,7 +98,7 @@ def _entry(entry: Any) -> tuple[str, tuple[int, ...], int, int] | str:
 
 def _are_sizes(numbers: list[Any]) -> bool:
     return len(numbers) <= _MOST_DIMENSIONS and all(
-        type(number) is int and 0 <= number <= _MOST_BYTES for number in numbers
+        type(number) is int and 0 <= number <= MOST_BYTES for number in numbers
     )
 
 

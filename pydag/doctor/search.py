@@ -7,10 +7,16 @@ are read.
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
-from .compare import are_equal, are_transposed, elements, equal_classes, is_constant
-from .finding import Finding, listed, shown, size_text
+from .compare import (
+    are_equal,
+    are_equal_parts,
+    are_transposed,
+    elements,
+    equal_classes,
+    is_constant,
+)
+from .finding import Finding, Pairs, grouped, listed, shown, size_text
 from .model import Model
-from .pairs import Pairs
 from .progress import Bar
 from .quantized import Parts
 from .stored import Stored
@@ -39,11 +45,8 @@ def find_copies(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
     ]
     bar.expect(sum(array.nbytes for group in candidates for array in group))
     for group in candidates:
-        by_shape: dict[tuple[int, ...], list[Stored]] = {}
-        for array in group:
-            by_shape.setdefault(array.shape, []).append(array)
-        for same in by_shape.values():
-            for equal in equal_classes(same, bar) if len(same) > 1 else ():
+        for same in _groups(group, lambda array: array.shape):
+            for equal in equal_classes(same, bar):
                 yield from _copies(model, equal, parts, pairs, bar)
     yield from _twins(buckets, parts, bar)
 
@@ -64,10 +67,7 @@ def _apart(arrays: Collection[Stored]) -> Iterable[Stored]:
 
 def _groups(arrays: Iterable[Stored], key: Callable[[Stored], Hashable]) -> list[list[Stored]]:
     """The arrays that have a key in common, two and more."""
-    found: dict[Hashable, list[Stored]] = {}
-    for array in arrays:
-        found.setdefault(key(array), []).append(array)
-    return [group for group in found.values() if len(group) > 1]
+    return [group for group in grouped(arrays, key).values() if len(group) > 1]
 
 
 def _form(array: Stored) -> Hashable:
@@ -94,44 +94,25 @@ def _is_constant(array: Stored) -> bool:
 def _copies(
     model: Model, equal: list[Stored], parts: Parts, pairs: Pairs, bar: Bar
 ) -> Iterator[Finding]:
-    names = pairs.left([array.name for array in equal])
-    by_name = {array.name: array for array in equal}
-    groups: dict[Hashable, list[str]] = {}
-    for name in names:
-        groups.setdefault(_key_of_parts(model, name, parts, groups, bar), []).append(name)
-    for own in groups.values():
-        if len(own) < 2:
+    arrays = model.arrays
+    groups: list[list[str]] = []  # weights whose further parts are equal, too
+    for name in pairs.left([array.name for array in equal]):
+        for group in groups:
+            is_one = (parts.module(name) is None) == (parts.module(group[0]) is None)
+            if is_one and are_equal_parts(arrays, parts.more(name), parts.more(group[0]), bar):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    for group in groups:
+        if len(group) < 2:
             continue
-        sizes = [by_name[name].nbytes + _more_bytes(model, name, parts) for name in own]
-        first, *others = (parts.module(name) or name for name in own)
-        verb = "equals" if len(others) == 1 else "equal"
-        wasted = sum(sizes[1:])
-        again = "is stored again" if len(others) == 1 else "are stored again"
-        text = f"{listed(others)} {verb} {shown(first)} and {again}: {size_text(wasted)}"
+        first, *others = (parts.module(name) or name for name in group)
+        whole = [arrays[part] for name in group[1:] for part in parts.whole(name).values()]
+        wasted = sum(array.nbytes for array in whole)
+        verb, be = ("equals", "is") if len(others) == 1 else ("equal", "are")
+        text = f"{listed(others)} {verb} {shown(first)} and {be} stored again: {size_text(wasted)}"
         yield Finding("waste", (first, *others), text, wasted)
-
-
-def _key_of_parts(
-    model: Model, name: str, parts: Parts, known: Iterable[Hashable], bar: Bar
-) -> Hashable:
-    """Equal for weights whose further parts are equal, too; the name of the first of them."""
-    module = parts.module(name)
-    if module is None:
-        return ""
-    own = parts.more(module)
-    for other in known:
-        if isinstance(other, str) and other:
-            theirs = parts.more(parts.module(other) or "")
-            if own.keys() == theirs.keys() and all(
-                are_equal(model.arrays[own[part]], model.arrays[theirs[part]], bar) for part in own
-            ):
-                return other
-    return name
-
-
-def _more_bytes(model: Model, name: str, parts: Parts) -> int:
-    module = parts.module(name)
-    return sum(model.arrays[own].nbytes for own in parts.more(module).values()) if module else 0
 
 
 def _twins(buckets: Iterable[list[Stored]], parts: Parts, bar: Bar) -> Iterator[Finding]:

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from .finding import Damage, Finding
 from .raw import RawFile
 
+MOST_BYTES = 1 << 62  # of an array
+
 
 class Stored(NamedTuple):
     """An array in a file.
@@ -81,6 +83,15 @@ class Container:
         self.findings: list[Finding] = []
         self.unwritable: str | None = None
         self.has_values = False
+
+    def add(
+        self, name: str, dtype: str, shape: tuple[int, ...], begin: int, nbytes: int, itemsize: int
+    ) -> None:
+        """Notes an array whose elements lie in order, and are no other array's."""
+        storage = (self.path, begin, name)
+        self.arrays[name] = Stored(
+            name, dtype, shape, self.file, begin, nbytes, itemsize, True, storage
+        )
 
     def error(self, names: tuple[str, ...], text: str) -> None:
         """Notes an error of this file."""

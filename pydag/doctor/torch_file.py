@@ -15,12 +15,11 @@ from .pickle_objects import Tensor
 from .pickle_values import read_pickle
 from .ranges import Range, check_ranges
 from .raw import RawFile
-from .stored import Container, Stored, bits_of
+from .stored import MOST_BYTES, Container, Stored, bits_of
 from .zip_records import Entry, check_names, place_of
 
 _LARGEST_PICKLE = 64 << 20  # bytes
 _MOST_AXES = 64  # that NumPy can have
-_MOST_BYTES = 1 << 62
 _MOST_FINDINGS = 100
 _MOST_TIMES = 4  # that a byte is written, on the average
 
@@ -139,7 +138,7 @@ def _stored(file: RawFile, name: str, tensor: Tensor, record: _Record) -> Stored
     if len(shape) > _MOST_AXES:
         return f"has {len(shape)} axes, and arrays have at most {_MOST_AXES}"
     count = math.prod(shape)
-    if count * itemsize > _MOST_BYTES:
+    if count * itemsize > MOST_BYTES:
         return "has more elements than there can be"
     is_empty = 0 in shape
     last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))

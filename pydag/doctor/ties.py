@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Torch's storages: which tensors are the same, and how much of each storage is unused."""
+"""What a file itself ties: by alias metadata, or as one of torch's storages."""
 
 from collections.abc import Iterator, Mapping
 
 from pydag.files.memory import first_overlap
 from pydag.sharing.memory import MemoryKey
 
-from .finding import Finding, limited, listed, shown, size_text
+from .compare import are_equal
+from .finding import Finding, Pairs, are, limited, listed, shown, size_text
 from .model import Model
+from .progress import Bar
 from .torch_file import View
 
 _MOST_FINDINGS = 1000
@@ -15,12 +17,48 @@ _MOST_PAIRS = 10_000  # of tensors whose bytes are interleaved
 _MOST_AXES = 32  # that every NumPy can have
 
 
+def check_aliases(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
+    """The findings about the aliases of a model.
+
+    Args:
+        pairs: Collects the arrays that were compared.
+    """
+    tied: dict[str, list[str]] = {}
+    for alias, name in model.aliases.items():
+        if name not in model.arrays:
+            if name not in model.named and model.is_known and not model.is_part:
+                why = ", an alias itself" if name in model.aliases else ", which isn't there"
+                text = f"{shown(alias)} is an alias of {shown(name)}{why}"
+                yield Finding("error", (alias, name), text)
+        elif alias in model.arrays:
+            yield _stored_as_well(model, alias, name, pairs, bar)
+        elif alias not in model.named:
+            tied.setdefault(name, []).append(alias)
+    for name, aliases in tied.items():
+        text = f"{are(aliases)} {shown(name)}, by alias metadata"
+        yield Finding("tie", (name, *aliases), text)
+
+
+def _stored_as_well(model: Model, alias: str, name: str, pairs: Pairs, bar: Bar) -> Finding:
+    one, other = model.arrays[name], model.arrays[alias]
+    pairs.add(name, alias)
+    start = f"{shown(alias)} is noted as an alias of {shown(name)}, and "
+    if are_equal(one, other, bar):
+        pairs.add_copy(name, alias)
+        text = f"{start}stored as well: {size_text(other.nbytes)}"
+        return Finding("waste", (name, alias), text, other.nbytes)
+    how = "they differ"
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        how = f"they are {one.signature()} and {other.signature()}"
+    return Finding("error", (name, alias), f"{start}both are stored: {how}")
+
+
 def check_storages(model: Model) -> Iterator[Finding]:
-    """The tensors that are one storage, or parts of one."""
-    yield from limited(_found(model), _MOST_FINDINGS)
+    """The tensors that are one storage, or parts of one, and how much of each storage is unused."""
+    return limited(_of_storages(model), _MOST_FINDINGS)
 
 
-def _found(model: Model) -> Iterator[Finding]:
+def _of_storages(model: Model) -> Iterator[Finding]:
     storages: dict[tuple[str, int], dict[View, list[str]]] = {}
     for name, array in model.arrays.items():
         path, view, *_ = array.storage if isinstance(array.storage, tuple) else ("", None)
@@ -29,8 +67,7 @@ def _found(model: Model) -> Iterator[Finding]:
     for views in storages.values():
         for first, *others in views.values():
             if others:
-                verb = "is" if len(others) == 1 else "are"
-                text = f"{listed(others)} {verb} {shown(first)}, by one storage"
+                text = f"{are(others)} {shown(first)}, by one storage"
                 yield Finding("tie", (first, *others), text)
         yield from _overlap(views)
         yield from _unused(views)
