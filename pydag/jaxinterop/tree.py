@@ -16,16 +16,16 @@ from .trees.copied import copy as copy
 from .trees.functions import all as all
 from .trees.functions import broadcast as broadcast
 from .trees.functions import flatten as flatten
-from .trees.functions import flatten_with_path as flatten_with_path
 from .trees.functions import leaves as leaves
-from .trees.functions import leaves_with_path as leaves_with_path
 from .trees.functions import map as map
-from .trees.functions import map_with_path as map_with_path
 from .trees.functions import reduce as reduce
 from .trees.functions import structure as structure
 from .trees.functions import transpose as transpose
 from .trees.functions import unflatten as unflatten
 from .trees.structure import Structure as Structure
+from .trees.with_path import flatten_with_path as flatten_with_path
+from .trees.with_path import leaves_with_path as leaves_with_path
+from .trees.with_path import map_with_path as map_with_path
 
 __all__ = [
     "Structure",

@@ -11,7 +11,6 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.packed.packed import pack, refs_among, unpack
 from pydag.jaxinterop.treatments.arguments import Chosen
-from pydag.jaxinterop.updates.update import finish
 from pydag.typing import Leaf
 
 from .run import run
@@ -85,5 +84,4 @@ class Call:
 
     def finish(self, returned: Any) -> Any:
         """The result for the caller; updates the arguments."""
-        everything = self.content.all_leaves(self.leaves)
-        return finish(returned, self.tree, lambda packed: unpack(packed, everything))
+        return unpack(returned, self.content.all_leaves(self.leaves), self.tree)

@@ -3,7 +3,7 @@
 
 import copyreg
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag.jaxinterop.calls.run import StaticArgument
@@ -18,10 +18,9 @@ from pydag.jaxinterop.notices.numbers import ChangingNumbers
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.packed.packed import unpack
 from pydag.jaxinterop.refs import contents
-from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, parameters_of
+from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, parameters_of, spot_text
 from pydag.jaxinterop.treatments.outputs import Outputs, is_sharding
 from pydag.jaxinterop.treatments.treatments import Question, treatments
-from pydag.jaxinterop.updates.update import finish
 from pydag.sharing.tie import note_untie
 from pydag.typing import Dag, Leaf
 
@@ -47,38 +46,29 @@ _DONATION = Question(
 )
 
 
+class Given(NamedTuple):
+    """The options of a call of `jit`."""
+
+    static: Chosen
+    donated: Chosen
+    updated: Chosen
+    shardings: tuple[Any, Any]  # of the arguments, and of the result
+    jax_options: dict[str, Any]
+
+
 class CompiledFunction:
     """A function, and how it is compiled.
 
     Args:
         get: Gives the function, which isn't owned.
-        static, donated, updated: Which of its arguments are.
-        shardings: Those of the arguments and those of the result.
     """
 
     def __init__(
-        self,
-        get: Callable[[], Callable[..., Any]],
-        source: Source,
-        options: Options,
-        *,
-        static: Chosen,
-        donated: Chosen,
-        updated: Chosen,
-        shardings: tuple[Any, Any],
-        jax_options: dict[str, Any],
+        self, get: Callable[[], Callable[..., Any]], source: Source, options: Options, given: Given
     ) -> None:
-        self.source, self.options = source, options
-        self._static, self._donated, self._in_shardings = static, donated, shardings[0]
-        self._made_of = {
-            "static": static,
-            "donated": donated,
-            "updated": updated,
-            "shardings": shardings,
-            "jax_options": jax_options,
-        }
-        self.outputs = Outputs(OUT_SHARDINGS, shardings[1], None, options)
-        self._recipe = Recipe(get, source, options, self.outputs, updated, jax_options)
+        self.source, self.options, self._given = source, options, given
+        outputs = Outputs(OUT_SHARDINGS, given.shardings[1], None, options)
+        self._recipe = Recipe(get, source, options, outputs, given.updated, given.jax_options, [])
         self._programs: dict[Hashable, Program] = {}
         self._numbers = ChangingNumbers(source)
         self._plans = _core.call_plans(options.namespace, options.identity, contents.access)
@@ -88,7 +78,7 @@ class CompiledFunction:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For `cloudpickle`: where it arrives, nothing is compiled yet."""
-        return _arrived, (self._recipe.get(), self.options, self._made_of)
+        return _arrived, (self._recipe.get(), self.options, self._given)
 
     # --- a call ---
 
@@ -99,25 +89,22 @@ class CompiledFunction:
             note_untie()
         call = self.arranged(args, kwargs)
         leaves, content, program = self.prepare(call)
+        key: Any = program.content.key
         program.prepare(leaves)
         try:
             returned = program.call(leaves)
         except contents.WritesMoreError as error:
-            self._write_more(program, error)
+            program.write(error.written)
+            _core.forget_plans(self._plans, key)
             returned = program.call(leaves)
         plan = program.plan(leaves, content.values)
         if plan is not None:
-            _core.add_plan(self._plans, program.spec_key, plan)
-        everything = program.content.all_leaves(leaves)
-        return finish(returned, call, lambda packed: unpack(packed, everything))
+            _core.add_plan(self._plans, key, plan)
+        return unpack(returned, program.content.all_leaves(leaves), call)
 
     def recover(self, error: Exception, args: Args, kwargs: Kwargs) -> Any:
         """The result of a call of the core's that raised; NotImplemented if none can be."""
         return self.run(args, kwargs) if type(error) is contents.WritesMoreError else NotImplemented
-
-    def _write_more(self, program: Program, error: contents.WritesMoreError) -> None:
-        program.write(error.written)
-        _core.forget_plans(self._plans, program.spec_key)
 
     def prepare(self, call: tuple[Args, Kwargs]) -> tuple[list[Leaf], Content, Program]:
         """The traced leaves of a call, the rest of it, and the program for it."""
@@ -126,13 +113,14 @@ class CompiledFunction:
         key = content, refs
         program = self._programs.get(key)
         if program is None:
-            self.options.check_selects(call)
-            self._numbers.add(content)
-            known = [p.content for p in list(self._programs.values())[-_COMPARED:]]
-            explain_miss(self.source, content, known)
-            donated, shardings = self._donated_leaves(call, content, leaves), None
-            if self._in_shardings is not None:
-                shardings = self._shardings(call, content)
+            if self.options.static is not None:
+                self.options.check_selects(call)
+            earlier = [p.content for p in list(self._programs.values())[-_COMPARED:]]
+            if earlier:
+                self._numbers.check([*earlier, content])
+                explain_miss(self.source, content, earlier)
+            donated = self._donated_leaves(call, content, leaves) if self._given.donated else ()
+            shardings = self._shardings(call, content)
             program = Program(self._recipe, content, donated, shardings, refs)
             if len(self._programs) >= _MOST:
                 self.forget()
@@ -143,9 +131,9 @@ class CompiledFunction:
         """The arguments as they are flattened: static ones as leaves, names as in the signature."""
         if len(kwargs) > 1 and self._places.keys() >= kwargs.keys():
             kwargs = {name: kwargs[name] for name in sorted(kwargs, key=self._places.__getitem__)}
-        spots = self._static.spots(args, kwargs)
-        if not spots:
+        if not self._given.static:
             return tuple(args), kwargs
+        spots = self._given.static.spots(args, kwargs)
         return (
             tuple(self._static_leaf(x, i) if i in spots else x for i, x in enumerate(args)),
             {n: self._static_leaf(x, n) if n in spots else x for n, x in kwargs.items()},
@@ -167,9 +155,7 @@ class CompiledFunction:
         self, call: tuple[Args, Kwargs], content: Content, leaves: Sequence[Leaf]
     ) -> tuple[int, ...]:
         args, kwargs = call
-        spots = self._donated.spots(args, kwargs)
-        if not spots:
-            return ()
+        spots = self._given.donated.spots(args, kwargs)
         prefix = (
             tuple("donated" if i in spots else "kept" for i in range(len(args))),
             {name: "donated" if name in spots else "kept" for name in kwargs},
@@ -182,12 +168,13 @@ class CompiledFunction:
             if how == "donated" and not (jax_private.is_ref(x) or is_number(x))
         )
 
-    def _shardings(self, call: tuple[Args, Kwargs], content: Content) -> tuple[Any, ...]:
-        args, kwargs = call
-        given = self._in_shardings
+    def _shardings(self, call: tuple[Args, Kwargs], content: Content) -> tuple[Any, ...] | None:
+        (args, kwargs), given = call, self._given.shardings[0]
+        if given is None:
+            return None
         if isinstance(given, list):
             given = tuple(given)
-        static = self._static.spots(args, kwargs)
+        static = self._given.static.spots(args, kwargs)
         if isinstance(given, tuple) and static:  # JAX counts the other arguments
             waiting = iter(given)
             given = tuple(None if i in static else next(waiting) for i in range(len(args)))
@@ -203,8 +190,8 @@ class CompiledFunction:
             unties=self._recipe.unties,
             note_untie=note_untie,
             places=self._places,
-            static_numbers=self._static.numbers,
-            static_names=frozenset(self._static.names),
+            static_numbers=[spot for spot in self._given.static if isinstance(spot, int)],
+            static_names=frozenset(x for x in self._given.static if isinstance(x, str)),
             run=self.run,
             recover=self.recover,
         )
@@ -230,12 +217,11 @@ class CompiledFunction:
             if program.jitted is not None:
                 program.jitted.clear_cache()
         self._programs.clear()
-        self._numbers.clear()
         _core.forget_plans(self._plans, None)
 
 
-def _arrived(fun: Any, options: Options, made_of: dict[str, Any]) -> CompiledFunction:
-    return CompiledFunction(lambda: fun, Source(fun), options, **made_of)
+def _arrived(fun: Any, options: Options, given: Given) -> CompiledFunction:
+    return CompiledFunction(lambda: fun, Source(fun), options, given)
 
 
 def _arrived_caller(compiled: CompiledFunction) -> _core.JitCaller:
@@ -256,7 +242,7 @@ def _check_static(value: Any, spot: int | str, options: Options) -> None:
     Raises:
         ValueError: It can't be hashed, or it is a tree that holds an array.
     """
-    where = f"args[{spot}]" if isinstance(spot, int) else f"kwargs[{spot!r}]"
+    where = spot_text(spot)
     is_leaf = _core.is_leaf(value, namespace=options.namespace)
     if not is_leaf and any(map(is_array, _core.leaves(value, namespace=options.namespace))):
         raise ValueError(

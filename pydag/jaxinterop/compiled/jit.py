@@ -14,13 +14,13 @@ from pydag.jaxinterop.content.leaves import is_array
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.notices.source import JAX_FOLDER, PACKAGE_FOLDER, Source, name_of, wraps
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.treatments.arguments import NOTHING, Chosen, check_function, spot_text
+from pydag.jaxinterop.treatments.arguments import Chosen, check_function, spot_text
 from pydag.jaxinterop.treatments.outputs import is_sharding
 from pydag.jaxinterop.typed import Jit, JitOptions, Jitted, P, R
 from pydag.public.hints import raise_unexpected
 from pydag.typing import Identity, Where
 
-from .function import CompiledFunction
+from .function import CompiledFunction, Given
 from .kept import kept_for
 from .stages import Stages
 
@@ -85,32 +85,21 @@ def jit(
     >>> out["a"] is out["b"]
     True
     """
-    given = dict(
-        in_shardings=in_shardings,
-        out_shardings=out_shardings,
-        static_argnums=static_argnums,
-        static_argnames=static_argnames,
-        donate_argnums=donate_argnums,
-        donate_argnames=donate_argnames,
-        namespace=namespace,
-        identity=identity,
-        static=static,
-        update_argnums=update_argnums,
-        update_argnames=update_argnames,
-        **jax_options,
-    )
+    given = dict(locals())
     if fun is None:
-        return functools.partial(jit, **given)
+        del given["fun"], given["jax_options"]
+        return functools.partial(jit, **given, **jax_options)
     for name in jax_options.keys() - inspect.signature(jax.jit).parameters.keys():
         raise_unexpected(name)
     check_holds_no_model(fun, namespace)
     options = Options(namespace, identity, static)
-    chosen = {
-        "static": Chosen.of(fun, static_argnums, static_argnames),
-        "donated": Chosen.of(fun, donate_argnums, donate_argnames),
-        "updated": updated_arguments(fun, update_argnums, update_argnames),
-    }
-    _check_apart(chosen["static"], chosen["updated"])
+    chosen = (
+        Chosen.of(fun, static_argnums, static_argnames),
+        Chosen.of(fun, donate_argnums, donate_argnames),
+        updated_arguments(fun, update_argnums, update_argnames),
+    )
+    for spot in chosen[0] & chosen[2]:
+        raise ValueError(f"{spot_text(spot)} can't be both static and updated")
     # JAX checks its own options, and the numbers of arguments.
     jax.jit(
         fun,
@@ -122,39 +111,24 @@ def jit(
     )
 
     def make(get: Callable[[], Any]) -> CompiledFunction:
-        return CompiledFunction(
-            get,
-            Source(fun),
-            options,
-            shardings=(in_shardings, out_shardings),
-            jax_options=jax_options,
-            **chosen,
-        )
+        given = Given(*chosen, (in_shardings, out_shardings), jax_options)
+        return CompiledFunction(get, Source(fun), options, given)
 
     shardings = _tree_key(in_shardings, namespace), _tree_key(out_shardings, namespace)
-    key = "jit", *chosen.values(), options.key(), shardings, _hashable(jax_options)
+    key = "jit", *chosen, options.key(), shardings, _hashable(jax_options)
     return _dressed(fun, kept_for(fun, key, make))
 
 
 def updated_arguments(fun: Any, numbers: Any, names: Any) -> Chosen:
     """The arguments that `update_argnums` and `update_argnames` name, checked by JAX."""
     if numbers is None and names is None:
-        return NOTHING
+        return Chosen()
     chosen = Chosen.of(fun, numbers, names)
     try:
         jax.jit(fun, donate_argnums=numbers, donate_argnames=names)
     except (TypeError, ValueError) as error:
         raise type(error)(str(error).replace("donate_arg", "update_arg")) from None
     return chosen
-
-
-def _check_apart(static: Chosen, updated: Chosen) -> None:
-    both: list[int | str] = [
-        *{*static.numbers} & {*updated.numbers},
-        *{*static.names} & {*updated.names},
-    ]
-    if both:
-        raise ValueError(f"{spot_text(both[0])} can't be both static and updated")
 
 
 def _tree_key(prefix: Any, namespace: str) -> Any:

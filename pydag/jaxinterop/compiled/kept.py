@@ -37,17 +37,12 @@ class _Weakly:
         return fun
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Always, (self(),)
+        return _always, (self(),)
 
 
-class _Always:
-    """Gives a function that it owns."""
-
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        self._fun = fun
-
-    def __call__(self) -> Any:
-        return self._fun
+def _always(fun: Callable[..., Any]) -> Callable[[], Any]:
+    """A function that gives a function, which it owns."""
+    return lambda: fun
 
 
 def kept_for(fun: Callable[..., Any], key: Hashable, make: Callable[[Callable[[], Any]], M]) -> M:
@@ -60,7 +55,7 @@ def kept_for(fun: Callable[..., Any], key: Hashable, make: Callable[[Callable[[]
     if type(fun) is types.MethodType:  # it ends with the object
         owner, key = fun.__self__, (weakref.ref(fun.__func__), key)
     elif type(fun) not in (types.FunctionType, functools.partial):
-        return make(_Always(fun))
+        return make(_always(fun))
     with _lock:
         table = _made.get(owner, None)
         if table is None:
@@ -68,7 +63,7 @@ def kept_for(fun: Callable[..., Any], key: Hashable, make: Callable[[Callable[[]
             try:
                 _made.set(owner, table)
             except TypeError:  # there are no weak references to it
-                return make(_Always(fun))
+                return make(_always(fun))
         if key not in table:
             table[key] = make(_Weakly(fun))
         found: M = table[key]

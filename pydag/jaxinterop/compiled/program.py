@@ -6,14 +6,14 @@ lists, kept and donated ones, which it traces fastest. The function that it call
 content.
 """
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 import pydag._core as _core
-from pydag._core import SpecKey
 from pydag.jaxinterop.calls.run import run, unwrapped
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.options import Options
@@ -32,48 +32,36 @@ _Positions = tuple[int, ...]
 _FEW = 16
 
 
-class Recipe:
-    """What all programs of a function have in common.
+class Recipe(NamedTuple):
+    """What all programs of a function have in common."""
 
-    Args:
-        get: Gives the user's function.
-        outputs: The treatments of its result.
-        updated: The arguments that are updated.
-        jax_options: Of `jax.jit`.
-        unties: Not empty once the function has untied something on purpose.
-    """
+    get: Callable[[], Callable[..., Any]]  # gives the user's function
+    source: Source
+    options: Options
+    outputs: Outputs  # the treatments of its result
+    updated: Chosen  # the arguments that are updated
+    jax_options: dict[str, Any]  # of `jax.jit`
+    unties: list[bool]  # not empty once the function has untied something on purpose
 
-    def __init__(
-        self,
-        get: Callable[[], Callable[..., Any]],
-        source: Source,
-        options: Options,
-        outputs: Outputs,
-        updated: Chosen,
-        jax_options: dict[str, Any],
-    ) -> None:
-        self.get, self.source, self.options, self.outputs = get, source, options, outputs
-        self.updated, self.jax_options = updated, jax_options
-        self.unties: list[bool] = []
+    def flat(self, content: Content, donated: frozenset[int]) -> Callable[..., Any]:
+        """The function of leaves that JAX traces.
 
-    def flat(self, content: Content, donated: _Positions) -> Callable[..., Any]:
-        """The function of leaves that JAX traces."""
-        positions = content.traced_positions()
-        gone = frozenset(positions[i] for i in donated)
+        Args:
+            donated: Positions among all leaves.
+        """
 
         def flat(*leaves: Leaf) -> Any:
             before = num_unties()
             tree: Any = content.build(leaves)
             result, update = run(
-                self.get(), tree, self.options, self.source, updated=self.updated, donated=gone
+                self.get(), tree, self.options, self.source, updated=self.updated, donated=donated
             )
             if num_unties() != before:
                 self.unties.append(True)
-            origins = refs_among(content, leaves)
-            packed = self.outputs.pack(result, origins, makes_refs=True)
+            packed = self.outputs.pack(result, refs_among(content, leaves), makes_refs=True)
             return update.beside(packed) if self.updated else packed
 
-        return named(flat, self.source, lambda: content.paths(CALL))
+        return named(flat, self.source, functools.partial(content.paths, CALL))
 
 
 class Program:
@@ -96,14 +84,14 @@ class Program:
     ) -> None:
         self.content, self.refs, self.written = content, refs, _Positions()
         self._recipe, self._donated, self._shardings = recipe, donated, shardings
-        self._in_lists = len(content.traced_positions()) > _FEW
-        self._gone: _Positions = donated
-        self._flat = recipe.flat(content, donated)
+        self._positions = content.traced_positions()
+        self._in_lists = len(self._positions) > _FEW
+        flat = recipe.flat(content, frozenset(self._positions[i] for i in donated))
         self._closes_over_refs = False
         may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
         self._copy: Callable[[Leaf], Leaf] | None = _copy if donated and may_repeat else None
-        self._inner = jax.jit(self._flat) if refs else None
-        self.jitted: Any = None if refs else self._jitted(self._flat, donated)
+        self._inner = jax.jit(flat) if refs else None
+        self.jitted: Any = None if refs else self._jitted(flat, donated)
 
     def _jitted(self, flat: Any, donated: _Positions) -> Any:
         prefix = self._recipe.outputs.prefix
@@ -131,7 +119,7 @@ class Program:
         ]
 
     def _of_lists(self, flat: Any) -> Any:
-        kept, gone = self._passed(range(len(self.content.traced_positions())))
+        kept, gone = self._passed(range(len(self._positions)))
         order = [*kept, *gone]
         places = sorted(range(len(order)), key=order.__getitem__)
 
@@ -144,11 +132,6 @@ class Program:
             return [found[i] for i in order]
 
         return named(of_lists, self._recipe.source, paths)
-
-    @property
-    def spec_key(self) -> SpecKey:
-        """The structure of the arguments."""
-        return _core.spec_key(self.content.spec)
 
     def prepare(self, leaves: Sequence[Leaf]) -> None:
         """Finds out into which refs the function writes, before its first call."""
@@ -168,9 +151,8 @@ class Program:
         self.written = tuple(sorted({*self.written, *more}))
         flat = contents.with_contents(self._inner, self.refs, self.written)
         donated = tuple(sorted({*self._donated, *self.written}))
-        self.jitted = self._jitted(
-            named(flat, self._recipe.source, lambda: self.content.paths(CALL)), donated
-        )
+        paths = functools.partial(self.content.paths, CALL)
+        self.jitted = self._jitted(named(flat, self._recipe.source, paths), donated)
 
     def arguments(self, leaves: Sequence[Leaf]) -> list[Any]:
         """What the jitted function is called with."""
@@ -192,16 +174,15 @@ class Program:
     def plan(self, leaves: Sequence[Leaf], statics: tuple[Leaf, ...]) -> Any:
         """How the core makes calls with these very static leaves; None if it can't."""
         content = self.content
-        everything = content.all_leaves(leaves)
         if self._closes_over_refs or not all(map(is_settled, map(unwrapped, statics))):
             return None
-        refs = [i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf)]
+        refs = jax_private.ref_positions(leaves)
         if len(refs) != len(self.refs) or any(type(leaves[i]) is not jax.Ref for i in refs):
             return None
-        positions = content.traced_positions()
+        positions = self._positions
         donated = [positions[i] for i in sorted({*self._donated, *self.written})]
         return _core.call_plan(
-            classes=tuple(map(type, everything)),
+            classes=tuple(map(type, content.all_leaves(leaves))),
             static_positions=content.positions,
             statics=statics,
             function=self.jitted,

@@ -10,14 +10,12 @@ from typing import Any
 
 import jax
 
-import pydag._core as _core
 from pydag.jaxinterop.content.described import described
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.difference import difference
 from pydag.jaxinterop.packed.packed import unpack
 from pydag.jaxinterop.refs import contents
-from pydag.jaxinterop.updates.update import finish
 from pydag.typing import Dag
 
 from .function import CompiledFunction
@@ -94,8 +92,7 @@ class Stage:
         if self._written:
             returned, new = returned
             contents.write(leaves, self._written, new)
-        everything = content.all_leaves(leaves)
-        return finish(returned, call, lambda packed: unpack(packed, everything))
+        return unpack(returned, content.all_leaves(leaves), call)
 
     def _other_refs(self, program: Program) -> str:
         """Where arguments hold refs and others don't, or refs of a kind."""
@@ -117,13 +114,7 @@ def shapes_of(written: Sequence[int], found: Any, leaves: Any) -> Dag:
     Args:
         written: The refs whose contents come out, too.
     """
-    if written:
-        found = found[0]
-    if type(found) is _core.Updated:
-        found = _core.open_updated(found)[0]
-    if type(found) is _core.Result and _core.holds_refs(found):
-        return _core.fill_result(found, leaves, lambda content: content)
-    return unpack(found, leaves)
+    return unpack(found[0] if written else found, leaves, new_ref=lambda content: content)
 
 
 class Stages:

@@ -5,23 +5,25 @@ Everything at the boundary takes a tree apart by `take_apart`, and puts it toget
 `Content.build`. `Content.match` finds in another tree what it has at the place of each traced leaf.
 """
 
-import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 import pydag._core as _core
 from pydag._core import PyDagSpec, SpecKey
+from pydag.jaxinterop.foreign import jax_private
 from pydag.structure.listing import shorten
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, Leaf
 
-from .leaves import is_array, is_number, static_positions
+from .checks import check
+from .leaves import is_number, static_positions
 from .options import Options
 from .paths import Roots, path_texts
-from .structure import check_structure
-from .values import ATOMS, check_value, is_value, tracer_in
-from .variables import Variable, with_variables
 
 PLAIN = Options()
 
@@ -36,20 +38,21 @@ class Content:
             filled, too; a `PyDagSpec` doesn't.
         positions: Of the static leaves among all, in order.
         values: The static leaves.
+
+    Attributes:
+        spec: The structure.
     """
 
-    __slots__ = ("_are_traced", "key", "positions", "values")
+    __slots__ = ("_are_traced", "key", "positions", "spec", "values")
 
     def __init__(
         self, key: SpecKey | PyDagSpec, positions: tuple[int, ...], values: tuple[Leaf, ...]
     ) -> None:
         self.key, self.positions, self.values = key, positions, values
-        self._are_traced: bytearray | None = None  # for each leaf; as long as nobody asks, None
-
-    @property
-    def spec(self) -> PyDagSpec:
-        """The structure."""
-        return self.key.spec if type(self.key) is SpecKey else self.key
+        self.spec: PyDagSpec = key.spec if type(key) is SpecKey else key
+        self._are_traced = bytearray(b"\1") * (self.spec.num_leaves if positions else 0)
+        for i in positions:
+            self._are_traced[i] = 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Content):
@@ -75,26 +78,15 @@ class Content:
         return _arrived, (self.spec, type(self.key) is SpecKey, self.positions, self.values)
 
     def traced_positions(self) -> Sequence[int]:
-        """Where the traced leaves stand, among all."""
-        count = self.spec.num_leaves
-        return list(compress(range(count), self.are_traced())) if self.positions else range(count)
-
-    def are_traced(self) -> bytearray:
-        """Whether each leaf is traced."""
-        flags = self._are_traced
-        if flags is None:
-            flags = bytearray(b"\1") * self.spec.num_leaves
-            for i in self.positions:
-                flags[i] = 0
-            self._are_traced = flags
-        return flags
+        """The positions of the traced leaves among all."""
+        return self.traced_among(range(self.spec.num_leaves))
 
     def traced_among(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """Those of as many things as there are leaves that stand for traced ones."""
-        return list(compress(leaves, self.are_traced())) if self.positions else leaves
+        """The items that belong to traced leaves, given an item for each leaf."""
+        return list(compress(leaves, self._are_traced)) if self.positions else leaves
 
     def all_leaves(self, leaves: Iterable[Leaf]) -> list[Leaf]:
-        """All leaves, given the traced ones."""
+        """All leaves, given the traced leaves."""
         if not self.positions:
             return list(leaves)
         found: list[Leaf] = [None] * self.spec.num_leaves
@@ -107,6 +99,20 @@ class Content:
     def build(self, leaves: Iterable[Leaf]) -> Dag:
         """A fresh tree with these traced leaves."""
         return _core.unflatten(self.spec, self.all_leaves(leaves))
+
+    def build_mapped(self, leaves: Sequence[Leaf]) -> Dag:
+        """A fresh tree with these in place of the traced leaves, all of them data.
+
+        A number that a module would hold becomes an array of no dimension: there, numbers are
+        configuration. So a mask or a size for each array of a model has the model's structure.
+        """
+        owned = frozenset[int]()
+        if any(map(is_number, _core.one_of_each_class(leaves).values())):
+            owned = owned.union(*_core.module_leaves(self.spec))
+        if owned:
+            places = zip(self.traced_positions(), leaves, strict=True)
+            leaves = [_as_array(x) if i in owned and is_number(x) else x for i, x in places]
+        return self.build(leaves)
 
     def match(self, tree: Dag, roots: Roots, what: str = "") -> Sequence[Any]:
         """What another tree has at the place of each traced leaf.
@@ -136,6 +142,13 @@ def _arrived(spec: PyDagSpec, is_ordered: bool, positions: Any, values: Any) -> 
     return Content(_core.spec_key(spec) if is_ordered else spec, positions, values)
 
 
+def _as_array(number: Any) -> Any:
+    """Flags and integers are NumPy's, being read by Python; others are weakly typed, as in JAX."""
+    if isinstance(number, float | complex) and not isinstance(number, np.generic):
+        return jnp.asarray(number)
+    return np.asarray(number)
+
+
 def take_apart(
     tree: Dag,
     options: Options = PLAIN,
@@ -144,6 +157,7 @@ def take_apart(
     is_result: bool = False,
     by_tuples: bool = False,
     is_leaf: IsLeaf | None = None,
+    has_names: bool = True,
 ) -> tuple[list[Leaf], Content]:
     """The traced leaves of a tree, each distinct one once, and its content.
 
@@ -153,62 +167,56 @@ def take_apart(
         by_tuples: Whether an array to which tuples alone lead is a variable of its own at each
             place.
         is_leaf: Asked once per distinct object before it is opened. What it keeps whole is traced.
+        has_names: Whether paths have names. To ask classes of JAX's registry for them takes long.
 
     Raises:
         TypeError: A static leaf is no value; in a result, it is an iterator or leads to a tracer.
         SharingError: A number is a module's configuration by one path, and data by another.
     """
-    if by_tuples and options.identity == "all":
-        tree = with_variables(tree, options.namespace)
-    leaves, spec = options.flatten(tree, roots, is_leaf)
+    namespace, identity = options.namespace, options.identity
+    if by_tuples and identity == "all":
+        tree = with_variables(tree, namespace)
+    given = (tree, roots) if has_names else (tree,)
+    flatten: Any = _core.flatten_at if has_names else _core.flatten
+    leaves, spec = flatten(*given, is_leaf=is_leaf, namespace=namespace, identity=identity)
     if by_tuples:
         leaves = [x.array if type(x) is Variable else x for x in leaves]
-    check_structure(spec, roots)
-    selected = options.selected(leaves, spec, roots, is_result)
+    selected: list[int] = []
+    if options.static is not None:
+        selected = options.selected(leaves, spec, roots, is_result)
     positions = static_positions(leaves, spec, roots, selected)
     if is_leaf is not None:
-        positions = tuple(
-            i for i in positions if _core.is_leaf(leaves[i], namespace=options.namespace)
-        )
-    values = tuple(leaves[i] for i in positions)
-    for number in _doubtful(values):
-        i, value = positions[number], values[number]
-        _check(value, functools.partial(_place, spec, roots, i), i in selected, is_result)
-    key = spec if is_result else _core.spec_key(spec)
-    content = Content(key, positions, values)
+        positions = tuple(i for i in positions if _core.is_leaf(leaves[i], namespace=namespace))
+    values = tuple([leaves[i] for i in positions])
+    check(spec, roots, positions, values, selected, is_result)
+    content = Content(spec if is_result else _core.spec_key(spec), positions, values)
     return list(content.traced_among(leaves)), content
 
 
-def _doubtful(values: Sequence[Leaf]) -> Sequence[int]:
-    """The numbers of the static leaves that have to be looked at: text and numbers are values."""
-    examples = _core.one_of_each_class(values) if values else {}
-    classes = [cls for cls, x in examples.items() if type(x) not in ATOMS and not is_number(x)]
-    return _core.positions_of_classes(values, classes) if classes else ()
+class Variable:
+    """Stands for an array while the tree that holds it is flattened: an object of its own."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
 
 
-def _place(spec: PyDagSpec, roots: Roots, position: int) -> str:
-    return path_texts(spec, roots)[position]
+def with_variables(tree: Dag, namespace: str) -> Dag:
+    """The tree with a `Variable` for each array to which tuples alone lead.
 
-
-def _check(value: Leaf, place: Callable[[], str], is_selected: bool, is_result: bool) -> None:
-    can_be = is_selected or is_value(value)
-    if is_result and can_be and (tracer := tracer_in(value)) is not None:
-        where = place()
-        raise TypeError(
-            f"{where} is {short_repr(value)}, and leads to an array that is being traced: "
-            f"{short_repr(tracer)}\n  That array is gone when the function returned. Return the "
-            "array itself, or a jax.tree_util.Partial of it, which JAX opens."
-        )
-    if not is_selected:
-        check_value(value, place)
-        return
-    try:
-        hash(value)
-    except TypeError as error:
-        what, cure = "", "or make it hashable, such as a tuple for a list"
-        if is_array(value):
-            what, cure = "an array and ", "and leave arrays to JAX"
-        raise TypeError(
-            f"{place()} is {what}selected by static=, and can't be hashed: {error}\n  What is "
-            f"static is part of the key of the compiled function. Select configuration, {cure}."
-        ) from None
+    Tuples are values. So `grad(f, argnums=(0, 1))(s, s)` are two partial derivatives, and
+    `(h, c) = (z, z)` is a carry of two arrays. A ref stays one object.
+    """
+    if isinstance(tree, jax.Array | np.ndarray | jax.core.Tracer):
+        is_array = type(tree) is jax_private.ArrayImpl or not jax_private.is_ref(tree)
+        return Variable(tree) if is_array else tree
+    cls = type(tree)
+    is_value = cls is tuple or (
+        isinstance(tree, tuple)
+        and _core.is_namedtuple_class(cls)
+        and _core.find_registration(cls, namespace) is None
+    )
+    if not is_value:
+        return tree
+    return tuple.__new__(cls, [with_variables(item, namespace) for item in tree])

@@ -29,7 +29,6 @@ _NUMBERS = (bool, int, float, complex, np.bool_, np.number)
 _dtypes = frozenset(
     id(np.dtype(name)) for name in ("float32", "float64", "int32", "int64", "uint8", "bool")
 )
-_dtype_of = np.ndarray.__dict__["dtype"].__get__
 
 
 def _ask_jax(leaf: Any) -> bool:
@@ -94,12 +93,18 @@ def untraced(leaves: Sequence[Leaf]) -> Sequence[int]:
     answers = {key: _is_class_traced(example) for key, example in examples.items()}
     if id(np.ndarray) in answers:
         arrays = leaves if len(answers) == 1 else [x for x in leaves if type(x) is np.ndarray]
-        if _dtypes.issuperset(map(id, map(_dtype_of, arrays))):
-            answers[id(np.ndarray)] = True
+        answers[id(np.ndarray)] = _have_known_dtypes(arrays) or None
     if None in answers.values():
         return [i for i, leaf in enumerate(leaves) if not is_traced(leaf)]
     wrong = [cls for cls, is_known in answers.items() if not is_known]
     return _core.positions_of_classes(leaves, wrong) if wrong else ()
+
+
+def _have_known_dtypes(arrays: Sequence[Any]) -> bool:
+    dtypes = [array.dtype for array in arrays]
+    if dtypes.count(dtypes[0]) == len(dtypes):  # mostly; to count is faster than to take each id
+        dtypes = dtypes[:1]
+    return _dtypes.issuperset(map(id, dtypes))
 
 
 def static_positions(

@@ -2,12 +2,13 @@
 """What pydag uses of JAX that JAX doesn't promise to keep, looked up here at import."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
 from jax import tree_util
 
+import pydag._core as _core
 from pydag.registry.optree_private import look_up
 
 
@@ -113,6 +114,21 @@ def is_ref(leaf: Any) -> bool:
     return isinstance(leaf, jax.Ref) or (
         cls is jax.ShapeDtypeStruct and getattr(leaf, "is_ref", False)
     )
+
+
+_MAY_BE_REFS = (jax.Ref, jax.core.Tracer, jax.ShapeDtypeStruct)
+
+
+def ref_positions(leaves: Sequence[Any]) -> list[int]:
+    """The positions of the refs among some leaves."""
+    examples = _core.one_of_each_class(leaves)
+    classes = [
+        cls
+        for cls, x in examples.items()
+        if type(x) is not ArrayImpl and isinstance(x, _MAY_BE_REFS)
+    ]
+    found = _core.positions_of_classes(leaves, classes) if classes else []
+    return [i for i in found if is_ref(leaves[i])]
 
 
 def is_ordinary_ref(ref: Any) -> bool:

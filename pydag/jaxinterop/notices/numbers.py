@@ -2,6 +2,7 @@
 """A warning about a number of a module that compiles the function anew each time."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,19 +24,18 @@ def _is_count(value: Any) -> bool:
 
 
 class ChangingNumbers:
-    """The contents for which a function was traced last."""
+    """Warns of a function once."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._has_warned = source, False
-        self._last: list[Content] = []  # never changed in place: threads may trace at once
 
-    def clear(self) -> None:
-        """Forgets them: what was compiled is gone."""
-        self._last = []
+    def check(self, contents: Sequence[Content]) -> None:
+        """Warns if a number was another one in each of the last three traces.
 
-    def add(self, content: Content) -> None:
-        """Notes a trace. Warns once if a number was another one in each of the last three."""
-        last = self._last = [*self._last, content][-_TRACES:]
+        Args:
+            contents: Of the arguments of the last traces.
+        """
+        last, content = contents[-_TRACES:], contents[-1]
         alike = all(c.key == content.key and c.positions == content.positions for c in last)
         if self._has_warned or len(last) < _TRACES or not alike:
             return

@@ -3,12 +3,13 @@
 
 A pytree of the core's, made and opened without Python code. Its leaves are arrays; its auxiliary
 data says what else the result is made of: the structure, static leaves, and *origins*, objects of
-the caller's that come back. So a ref that came in and goes out is the caller's own.
+the caller's that come back. So a ref that came in and goes out is the caller's own. An origin is
+the number of a leaf of the call's arguments.
 
-An origin is a number: of a leaf of the arguments of the call.
+A `_core.Updated` is a `Packed` with what the call writes into its arguments beside it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -55,8 +56,9 @@ def pack(
 
 def refs_among(content: Content, leaves: Sequence[Leaf]) -> dict[int, int]:
     """The refs among the traced leaves, as origins: by id, each with its position among all."""
-    pairs = zip(content.traced_positions(), leaves, strict=True)
-    return {id(leaf): position for position, leaf in pairs if jax_private.is_ref(leaf)}
+    found = jax_private.ref_positions(leaves)
+    positions = content.traced_positions() if found else ()
+    return {id(leaves[i]): positions[i] for i in found}
 
 
 def packed_of(content: Content, leaves: Sequence[Leaf], sources: tuple[int, ...] | None) -> Packed:
@@ -77,7 +79,7 @@ def _is_plain(tree: Dag) -> bool:
     parts = tree if type(tree) in (tuple, list) else (tree,)
     if parts is not tree and is_number(tree):
         return True
-    if not all(isinstance(x, jax.Array) and not jax_private.is_ref(x) for x in parts):
+    if not all(isinstance(x, jax.Array) for x in parts) or jax_private.ref_positions(parts):
         return False
     return len(set(map(id, parts))) == len(parts)
 
@@ -86,7 +88,7 @@ def without_refs(
     leaves: Sequence[Leaf], origins: Origins, makes_refs: bool
 ) -> tuple[Sequence[Leaf], tuple[int, ...] | None]:
     """The leaves of a result without the refs of the caller's, and the origin of each leaf."""
-    if not any(map(jax_private.is_ref, leaves)):
+    if not jax_private.ref_positions(leaves):
         return leaves, None
     found, sources = [], []
     for leaf in leaves:
@@ -99,15 +101,27 @@ def without_refs(
     return found, tuple(sources)
 
 
-def unpack(packed: Any, leaves: Sequence[Leaf]) -> Dag:
-    """The result for the caller.
+def unpack(
+    returned: Any,
+    leaves: Sequence[Leaf],
+    call: Any = None,
+    new_ref: Callable[[Any], Any] | None = jax.new_ref,
+) -> Dag:
+    """The result for the caller. Once it is built, the arguments are updated.
 
     Args:
+        returned: What JAX returned.
         leaves: All leaves of the arguments.
+        call: The arguments, `(args, kwargs)`, of a function that may update some.
+        new_ref: Makes a ref that the function made, given its content.
     """
+    is_update = type(returned) is _core.Updated
+    packed = _core.open_updated(returned)[0] if is_update else returned
     if _core.holds_refs(packed):
-        return _core.fill_result(packed, leaves, jax.new_ref)
-    return _core.build_result(packed)
+        result = _core.fill_result(packed, leaves, new_ref)
+    else:
+        result = _core.build_result(packed)
+    return _core.update_arguments(returned, call, result) if is_update and call else result
 
 
 def parts_of(packed: Packed) -> tuple[Sequence[Leaf], Content, tuple[int, ...] | None]:
@@ -127,3 +141,7 @@ def _with_keys(packed: Packed) -> Any:
 
 if Packed not in jax_private.registry:
     tree_util.register_pytree_with_keys(Packed, _with_keys, _core.make_result, _core.open_result)
+    tree_util.register_pytree_node(
+        _core.Updated, lambda updated: (_core.open_updated(updated), None), _core.make_updated
+    )
+    tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan)

@@ -96,6 +96,7 @@ class _Opener:
             self.flatten, self.names, self.entry_type = open_with_names, None, JaxField
             self.styles[str] = ".{}"
         self.trial = trial
+        self.has_meta_fields = False
 
     def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
         """The names of a node's children, of which there are so many; None where it has none."""
@@ -191,6 +192,7 @@ def _registration(cls: type, entry: Any) -> object:
     opener = _Opener(cls, entry, trial)
     if fields is not None:
         opener.styles[str] = ".{}"
+        opener.has_meta_fields = bool(fields.meta)
     opener.registration = _core.foreign_registration(
         cls,
         opener,

@@ -11,7 +11,6 @@ from jax import tree_util
 import pydag._core as _core
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.derivative import hides_configuration
-from pydag.jaxinterop.content.numbers import with_arrays
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.leaf_key import leaf_keys
@@ -80,7 +79,7 @@ def _tell_jax(cls: type, how: _How) -> None:
 
     def unflatten(content: Content, leaves: Iterable[Leaf]) -> Any:
         found = [_description() if type(x) is object else x for x in leaves]
-        return content.build(with_arrays(content, found))
+        return content.build_mapped(found)
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     asked_pydag.set(cls, how)

@@ -4,7 +4,7 @@
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydag._core import PyDagSpec
 from pydag.structure.listing import Listing
@@ -57,16 +57,13 @@ def names_of(given: Any) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-class Chosen(NamedTuple):
+class Chosen(frozenset[Spot]):
     """Arguments of a function: one that has a name counts whichever way it is passed."""
-
-    numbers: tuple[int, ...] = ()
-    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, fun: Callable[..., Any], numbers: Any, names: Any) -> "Chosen":
         """The chosen arguments. Where only one kind was given, the signature tells the other."""
-        chosen = cls(numbers_of(numbers), names_of(names))
+        chosen = cls((*numbers_of(numbers), *names_of(names)))
         if (numbers is None) == (names is None):
             return chosen
         both = [
@@ -75,21 +72,15 @@ class Chosen(NamedTuple):
             if p.kind is p.POSITIONAL_OR_KEYWORD
         ]
         if names is None:
-            known = {i + len(both) if i < 0 else i for i in chosen.numbers}
-            return cls(chosen.numbers, tuple(name for i, name in both if i in known))
-        return cls(tuple(i for i, name in both if name in chosen.names), chosen.names)
-
-    def __bool__(self) -> bool:
-        return bool(self.numbers or self.names)
+            named = (name for i, name in both if not chosen.isdisjoint((i, i - len(both))))
+            return cls(chosen.union(named))
+        return cls(chosen.union(i for i, name in both if name in chosen))
 
     def spots(self, args: Args, kwargs: Kwargs) -> frozenset[Spot]:
         """Those of the arguments of a call."""
         count = len(args)
-        numbers = {i + count if i < 0 else i for i in self.numbers}.intersection(range(count))
-        return frozenset(numbers).union(name for name in self.names if name in kwargs)
-
-
-NOTHING = Chosen()
+        known = {spot + count if isinstance(spot, int) and spot < 0 else spot for spot in self}
+        return frozenset(known.intersection((*range(count), *kwargs)))
 
 
 def spot_text(spot: Spot) -> str:

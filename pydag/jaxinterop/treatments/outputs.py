@@ -13,13 +13,12 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.numbers import number_in
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.packed.packed import Origins, Packed, pack, packed_of, unpack, without_refs
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
-from .treatments import Question, treatments
+from .treatments import Question, number_in, treatments
 
 
 class Outputs:

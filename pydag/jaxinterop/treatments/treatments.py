@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content
-from pydag.jaxinterop.content.numbers import number_in
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, Roots, path_texts
 from pydag.typing import Dag, Leaf
@@ -82,6 +82,12 @@ def treatments(
         _check(conflicts, question, content, roots, by_path)
     found = [answer for answer, leaf in zip(found, leaves, strict=True) if leaf is not None]
     return list(content.traced_among(found))
+
+
+def number_in(answer: Any) -> Any:
+    """The integer or the flag that stands as an array of no dimension; anything else as it is."""
+    is_one = type(answer) is np.ndarray and answer.ndim == 0 and answer.dtype.kind in "biu"
+    return answer.item() if is_one else answer
 
 
 def _check(

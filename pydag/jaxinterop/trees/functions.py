@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jax.tree`'s functions, for DAGs, with the eyes of the wrappers: the leaves are the data."""
+"""`jax.tree`'s functions, for DAGs. As in the wrappers, the leaves are the data."""
 
 import builtins
 import functools
@@ -7,17 +7,22 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.numbers import with_arrays
 from pydag.optree_api.broadcast import broadcast_prefix
 from pydag.public.hints import MISSING, check_function
 from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
-from .paths import KeyPath, TakesPath, by_path, key_path
-from .rests import leaves_of_rest
-from .structure import Structure
+from .structure import Structure, rows_of
 
 T = TypeVar("T")
+
+
+def _apart(tree: Dag, is_leaf: IsLeaf | None) -> tuple[list[Leaf], Content]:
+    """The data of a tree, and its content. Names are only looked up for an error."""
+    try:
+        return take_apart(tree, is_leaf=is_leaf, has_names=False)
+    except (TypeError, ValueError):
+        return take_apart(tree, is_leaf=is_leaf)
 
 
 @short_tracebacks
@@ -57,7 +62,7 @@ def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
     >>> sum(x.size for x in leaves({"encoder": w, "decoder": w, "name": "net"}))
     2
     """
-    return take_apart(tree, is_leaf=is_leaf)[0]
+    return _apart(tree, is_leaf)[0]
 
 
 def structure(tree: Dag, is_leaf: IsLeaf | None = None) -> Structure:
@@ -131,135 +136,12 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
     (True, 'net')
     """
     check_function("map", f, tree)
+    if not rest:
+        found, content = _apart(tree, is_leaf)
+        return content.build_mapped([f(leaf) for leaf in found])
     found, content = take_apart(tree, is_leaf=is_leaf)
-    if rest:
-        rows = _rows(content, found, rest)
-        new = [leaf if stays else f(leaf, *row) for leaf, row, stays in rows]
-    else:
-        new = [f(leaf) for leaf in found]
-    return content.build(with_arrays(content, new))
-
-
-def _rows(
-    content: Content, found: Iterable[Leaf], rest: tuple[Dag, ...]
-) -> "list[tuple[Leaf, tuple[Any, ...], bool]]":
-    """For each leaf what the further trees have there, and whether one of them has nothing."""
-    columns = [leaves_of_rest(content, tree, f"rest[{i}]") for i, tree in enumerate(rest)]
-    rows = zip(*columns, strict=True) if columns else (() for _ in found)
-    return [
-        (leaf, row, leaf is not None and builtins.any(x is None for x in row))
-        for leaf, row in zip(found, rows, strict=True)
-    ]
-
-
-def _asks(tree: Dag, is_leaf: Any, takes_path: bool) -> IsLeaf | None:
-    return by_path(tree, is_leaf) if takes_path and is_leaf is not None else is_leaf
-
-
-@short_tracebacks
-def flatten_with_path(
-    tree: Dag,
-    is_leaf: "IsLeaf | TakesPath | None" = None,
-    is_leaf_takes_path: bool = False,
-) -> tuple[list[tuple[KeyPath, Leaf]], Structure]:
-    """The distinct leaves of a DAG with their paths, and its structure.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
-        is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
-
-    Returns:
-        Pairs of a path, as JAX's keys, and a leaf. The path of a shared leaf is the first.
-
-    Raises:
-        CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered.
-
-    >>> w = jnp.ones(2)
-    >>> pairs, _ = flatten_with_path({"layers": [w, w]})
-    >>> [jax.tree_util.keystr(path) for path, _ in pairs]
-    ["['layers'][0]"]
-    """
-    found, content = take_apart(tree, is_leaf=_asks(tree, is_leaf, is_leaf_takes_path))
-    accessors = content.traced_among(content.spec.accessors())
-    paths = [key_path(accessor) for accessor in accessors]
-    return list(zip(paths, found, strict=True)), Structure(content)
-
-
-def leaves_with_path(
-    tree: Dag,
-    is_leaf: "IsLeaf | TakesPath | None" = None,
-    is_leaf_takes_path: bool = False,
-) -> list[tuple[KeyPath, Leaf]]:
-    """The distinct leaves of a DAG with their paths.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
-        is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
-
-    Raises:
-        CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered.
-
-    >>> [(path, leaf)] = leaves_with_path({"a": 3.0})
-    >>> path, leaf
-    ((DictKey(key='a'),), 3.0)
-    """
-    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
-
-
-@overload
-def map_with_path(
-    f: Callable[..., Any],
-    tree: Builtin,
-    *rest: Dag,
-    is_leaf: "IsLeaf | TakesPath | None" = None,
-    is_leaf_takes_path: bool = False,
-) -> Any: ...
-@overload
-def map_with_path(
-    f: Callable[..., Any],
-    tree: T,
-    *rest: Dag,
-    is_leaf: "IsLeaf | TakesPath | None" = None,
-    is_leaf_takes_path: bool = False,
-) -> T: ...
-@short_tracebacks
-def map_with_path(
-    f: Callable[..., Any],
-    tree: Dag,
-    *rest: Dag,
-    is_leaf: "IsLeaf | TakesPath | None" = None,
-    is_leaf_takes_path: bool = False,
-) -> Any:
-    """As `map`; the function also gets the path of the leaf, as JAX's keys.
-
-    Args:
-        f: Gets the path, the leaf, and what each further tree has at its place.
-        tree: The DAG.
-        rest: Trees with at least the structure of `tree`, whose configuration isn't compared. Each
-            gives every object one answer. None in any of the trees fits everything.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
-        is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
-
-    Raises:
-        ValueError: A further tree is structured in another way.
-        SharingError: A further tree gives one object two answers.
-        TypeError: As for `map`.
-        CycleError: An object contains itself.
-
-    >>> map_with_path(lambda path, x: jax.tree_util.keystr(path), {"a": 1.0, "b": 2.0})
-    {'a': "['a']", 'b': "['b']"}
-    """
-    check_function("map_with_path", f, tree)
-    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    rows = _rows(treedef._content, [leaf for _, leaf in pairs], rest)
-    return treedef.unflatten(
-        leaf if stays else f(path, leaf, *row)
-        for (path, _), (leaf, row, stays) in zip(pairs, rows, strict=True)
-    )
+    rows = rows_of(content, found, rest)
+    return content.build_mapped([leaf if stays else f(leaf, *row) for leaf, row, stays in rows])
 
 
 def reduce(
@@ -354,4 +236,4 @@ def broadcast(prefix_tree: Dag, full_tree: Dag, is_leaf: IsLeaf | None = None) -
     """
     _, content = take_apart(full_tree, is_leaf=is_leaf)
     said = content.traced_among(broadcast_prefix(prefix_tree, full_tree, is_leaf))
-    return content.build(with_arrays(content, said))
+    return content.build_mapped(said)

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import tree_util
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
+from pydag.jaxinterop.content.content import with_variables
 from pydag.jaxinterop.content.leaves import is_number, is_traced, static_positions
 from pydag.jaxinterop.content.paths import CALL, MISSING, path_texts, way_text
-from pydag.jaxinterop.content.variables import with_variables
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.treatments.arguments import (
@@ -36,13 +35,6 @@ from pydag.typing import Dag, Leaf, PyTreeAccessor
 
 from .changes import Given, nodes_of
 
-if _core.Updated not in jax_private.registry:
-    tree_util.register_pytree_node(
-        _core.Updated, lambda updated: (_core.open_updated(updated), None), _core.make_updated
-    )
-    tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan)
-
-
 _MOST_WAYS = 64  # to a leaf are looked at
 
 
@@ -55,20 +47,6 @@ class Update(NamedTuple):
     def beside(self, packed: Any) -> Any:
         """The result with this beside it, for JAX."""
         return _core.make_updated(None, (packed, self.plan, self.leaves))
-
-
-def finish(returned: Any, call: tuple[Any, Any], build: Callable[[Any], Dag]) -> Dag:
-    """The result of a call, for the caller; once it is built, the arguments are updated.
-
-    Args:
-        returned: What JAX returned: a `Packed`, perhaps with an `Update` beside it.
-        call: The caller's arguments.
-        build: Makes the result of the `Packed`.
-    """
-    if type(returned) is not _core.Updated:
-        return build(returned)
-    result = build(_core.open_updated(returned)[0])
-    return _core.update_arguments(returned, call, result)
 
 
 class UpdatedArguments:

@@ -19,7 +19,6 @@ from pydag.jaxinterop.refs import contents
 from pydag.jaxinterop.treatments.arguments import Chosen
 from pydag.jaxinterop.treatments.treatments import Question, treatments
 from pydag.jaxinterop.typed import P, R
-from pydag.jaxinterop.updates.update import finish
 from pydag.typing import Identity, Where
 
 from .carried import kept_body
@@ -115,8 +114,7 @@ def checkpoint(
         packed, new = found if used else (found, ())
         for i, content_after in zip(used, new, strict=True):
             leaves[i][...] = content_after
-        everything = content.all_leaves(leaves)
-        return finish(packed, (args, kwargs), lambda packed: unpack(packed, everything))
+        return unpack(packed, content.all_leaves(leaves), (args, kwargs))
 
     return checkpointed
 

@@ -22,7 +22,6 @@ from pydag.jaxinterop.notices.shared_selection import warn_of_shared_selection
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.packed.packed import pack, unpack
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, numbers_of
-from pydag.jaxinterop.updates.update import finish
 from pydag.ops.select import is_prefix, select, where_there
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
@@ -214,8 +213,7 @@ class Differentiated:
 
     def finish(self, returned: Any) -> Any:
         """The result for the caller; updates the arguments."""
-        refs, call = self._refs(), (self._args, self._kwargs)
-        return finish(returned, call, lambda packed: unpack(packed, refs))
+        return unpack(returned, self._refs(), (self._args, self._kwargs))
 
     def write(self, contents: Sequence[Leaf]) -> None:
         """Writes the contents of the refs that it is by."""

@@ -11,7 +11,6 @@ import pydag._core as _core
 from pydag.jaxinterop.calls.run import run
 from pydag.jaxinterop.content.content import take_apart
 from pydag.jaxinterop.content.leaves import is_array
-from pydag.jaxinterop.content.numbers import number_in
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.separate import separated
@@ -20,7 +19,7 @@ from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import refs_among, unpack
 from pydag.jaxinterop.treatments.outputs import Outputs
-from pydag.jaxinterop.treatments.treatments import COPIES, Question, treatments
+from pydag.jaxinterop.treatments.treatments import COPIES, Question, number_in, treatments
 from pydag.jaxinterop.typed import P, R
 from pydag.structure.text import short_repr
 from pydag.typing import Identity, Where
