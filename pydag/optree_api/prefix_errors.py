@@ -186,20 +186,20 @@ def _difference(prefix: _Opened, other: Any, options: FlattenOptions) -> str:
     """How two nodes differ, in words."""
     classes, are_mappings = (type(prefix.node), type(other)), prefix.spec.kind in _MAPPINGS
     if classes[0] is not classes[1] and not (are_mappings and classes[1] in _DICTS):
-        return _say("types", classes, "", "a subtree of different type\n    {}.")
+        return _say("types", classes, "", f"a subtree of different type\n    {classes[1]}.")
     full = _open(other, options)
     fit = _core.root_fit(prefix.spec, full.spec)
     if fit == "fits":
         return ""
     if fit == "keys" and are_mappings:
         keys, others = prefix.spec.entries(), full.spec.entries()
-        text = "a subtree of type\n    {}\nbut with " + _braced(_listed(others))
+        text = f"a subtree of type\n    {classes[1]}\nbut with {_listed(others)}"
         differences = {
             "missing": _sorted(set(keys).difference(others)),
             "extra": _sorted(set(others).difference(keys)),
         }
         for what, which in differences.items():
-            text += _braced(f"\n{what} key(s):\n    {short_repr(which)}") if which else ""
+            text += f"\n{what} key(s):\n    {short_repr(which)}" if which else ""
         return _say("pytree keys", classes, f"with {_listed(keys)}\n", text)
     same = "a subtree of the same type but with "
     counts = prefix.spec.num_children, full.spec.num_children
@@ -207,7 +207,7 @@ def _difference(prefix: _Opened, other: Any, options: FlattenOptions) -> str:
         text = f"{same}{counts[1]} children."
         return _say("numbers of pytree children", classes, f"with {counts[0]} children, ", text)
     one, two = (short_repr(opened.data()) for opened in (prefix, full))
-    text = f"{same}metadata\n    {_braced(two)}"
+    text = f"{same}metadata\n    {two}"
     return _say("pytree metadata", classes, f"with metadata\n    {one}\n", text)
 
 
@@ -221,17 +221,12 @@ def _sorted(keys: set[Any]) -> list[Any]:
     return _core.structure(dict.fromkeys(keys), none_is_leaf=True).entries()
 
 
-def _braced(text: str) -> str:
-    """The text with its braces doubled, so that `str.format` leaves it as it is."""
-    return text.replace("{", "{{").replace("}", "}}")
-
-
 def _say(what: str, classes: tuple[type, type], prefix: str, full: str) -> str:
     """The text of an error, with fields for the path and for the name."""
     return (
         f"pytree structure error: different {what} at key path\n    @PATH\n"
         f"At that key path, the prefix pytree @NAME has a subtree of type\n    {classes[0]}\n"
-        f"{prefix}but at the same key path the full pytree has {full.format(classes[1])}"
+        f"{prefix}but at the same key path the full pytree has {full}"
     )
 
 

@@ -14,9 +14,9 @@ from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.public.hints import check_function
 from pydag.public.options import with_options
-from pydag.structure.listing import Listing
+from pydag.structure.listing import Listing, step_text
 from pydag.structure.text import short_repr
-from pydag.typing import Dag, FlattenOptions, IsLeaf, Leaf, Path
+from pydag.typing import Dag, FlattenOptions, IsLeaf, Leaf
 
 _LONGEST = 100  # steps of a path, or nodes of a structure, that are written out
 
@@ -147,7 +147,7 @@ def _check_nodes(outer: PyDagSpec, parts: list[Dag], is_leaf: IsLeaf | None) -> 
         if other is None:
             continue
         name = listing.records[first].type.__name__
-        one, two = (_codified(outer, structure, listing.path(slot)) for slot in (first, other))
+        one, two = (_path_in_tree(outer, listing, slot) for slot in (first, other))
         raise SharingError(
             f"two parts of the tree share a node, and couldn't in the result\n"
             f"  {one} and {two} are one {name}\n"
@@ -155,19 +155,11 @@ def _check_nodes(outer: PyDagSpec, parts: list[Dag], is_leaf: IsLeaf | None) -> 
         )
 
 
-def _codified(outer: PyDagSpec, structure: PyDagSpec, path: Path) -> str:
-    """A path in the tuple of the parts, as a path in the tree."""
-    way = outer.accessors()[path[0]]
-    if len(path) > _LONGEST:
-        return f"{way.codify('tree')}[...]"
-    structure = structure.child(path[0])
-    for entry in path[1:]:
-        i = structure.entries().index(entry)
-        one_level = structure.one_level()
-        assert one_level is not None
-        way += one_level.accessors()[i]
-        structure = structure.child(i)
-    return way.codify("tree")
+def _path_in_tree(outer: PyDagSpec, listing: Listing, slot: int) -> str:
+    """The path in the tree to a slot in the tuple of its parts."""
+    first, *rest = (listing.records[position] for position in listing.way(slot))
+    steps = "".join(map(step_text, rest)) if len(rest) < _LONGEST else "[...]"
+    return f"{outer.accessors()[first.entry].codify('tree')}{steps}"
 
 
 def _map_transposed(

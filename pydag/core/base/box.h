@@ -87,6 +87,7 @@ public:
     }
     static void track(nb::handle object) { PyObject_GC_Track(object.ptr()); }
 
+    static const char *name() { return type_->tp_name; }
     static nb::handle type() { return reinterpret_cast<PyObject *>(type_); }
     static bool check(nb::handle object) { return Py_TYPE(object.ptr()) == type_; }
     static Value &of(nb::handle object) { return reinterpret_cast<Layout *>(object.ptr())->value; }

@@ -41,6 +41,13 @@ void make_exceptions(nb::module_ &module);
 // exponentially long when written out. Raises no Exception of the object's own.
 nb::object short_repr(nb::handle object);
 
+// The value in a record of the core (box.h); TypeError for any other object.
+template <class Box>
+auto &unboxed(nb::handle object) {
+    if (!Box::check(object)) fail(PyExc_TypeError, "expected a %s, got %U.", Box::name(), short_repr(object).ptr());
+    return Box::of(object);
+}
+
 std::string text_of(nb::handle str);
 
 // One step of a path: `.entry` or `[entry]`.

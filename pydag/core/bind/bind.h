@@ -15,7 +15,6 @@ void bind_spec_methods(nb::module_ &module);
 void bind_broadcast(nb::module_ &module);
 void bind_operations(nb::module_ &module);
 void bind_jit_call(nb::module_ &module);
-void bind_updates(nb::module_ &module);
 void bind_publish(nb::module_ &module);
 
 }  // namespace pydag

@@ -6,6 +6,7 @@
 #include "jit/plans.h"
 #include "jit/ref_contents.h"
 #include "jit/result.h"
+#include "jit/update_plan.h"
 #include "spec/spec_key.h"
 #include "types/values.h"
 
@@ -21,10 +22,12 @@ namespace pydag {
 namespace {
 
 nb::object static_leaf(nb::handle plans, nb::handle value) {
-    nb::object leaf = find_static_leaf(call_plans_of(plans).statics, value);
+    nb::object leaf = find_static_leaf(unboxed<CallPlansBox>(plans).statics, value);
     return leaf.is_valid() ? leaf : nb::none();
 }
-void keep_static_leaf(nb::handle plans, nb::handle leaf) { add_static_leaf(call_plans_of(plans).statics, leaf); }
+void keep_static_leaf(nb::handle plans, nb::handle leaf) {
+    add_static_leaf(unboxed<CallPlansBox>(plans).statics, leaf);
+}
 
 // One of the objects of each class, by the class's address: a class may compare as it likes, or not be hashable.
 nb::object one_of_each_class(nb::handle given) {
@@ -94,6 +97,10 @@ nb::object donated_apart(nb::list passed, CallPlan::Positions donated, nb::handl
     return leaves.take_list();
 }
 
+// As JAX builds its nodes: (aux_data, children).
+nb::object build_updated(nb::handle, nb::handle parts) { return make_updated(parts); }
+nb::object keep_plan(nb::object plan, nb::handle) { return plan; }
+
 const Operation operations[] = {
     operation_of<make_result>("make_result"),
     operation_of<open_result>("open_result"),
@@ -114,19 +121,31 @@ const Operation operations[] = {
     operation_of<value_hash>("value_hash"),
     operation_of<spec_key>("spec_key"),
     operation_of<donated_apart>("donated_apart"),
+    operation_of<build_updated>("make_updated"),
+    operation_of<keep_plan>("keep_plan"),
+    operation_of<open_updated>("open_updated"),
+    operation_of<carry_out>("carry_out"),
+    operation_of<update_arguments>("update_arguments"),
 };
+
+template <class B>
+void add_type(nb::module_ &module, const char *name, const char *doc) {
+    B::ready(name, doc);
+    module.attr(name + sizeof("pydag._core")) = B::type();
+}
 
 }  // namespace
 
 void bind_jit_call(nb::module_ &module) {
-    ResultBox::ready("pydag._core.Result", "What a compiled function returns: a PyDagSpec and leaves.");
-    module.attr("Result") = ResultBox::type();
-    RefAccessBox::ready("pydag._core.RefAccess", "How the contents of JAX's refs are read and written.");
-    CallPlanBox::ready("pydag._core.CallPlan", "How calls of one structure go to a compiled function.");
-    CallPlansBox::ready("pydag._core.CallPlans", "A compiled function, and what is remembered of its calls.");
-    module.attr("RefAccess") = RefAccessBox::type();
-    module.attr("CallPlan") = CallPlanBox::type();
-    module.attr("CallPlans") = CallPlansBox::type();
+    add_type<ResultBox>(module, "pydag._core.Result", "What a compiled function returns: a PyDagSpec and leaves.");
+    add_type<RefAccessBox>(module, "pydag._core.RefAccess", "How the contents of JAX's refs are read and written.");
+    add_type<CallPlanBox>(module, "pydag._core.CallPlan", "How calls of one structure go to a compiled function.");
+    add_type<CallPlansBox>(module, "pydag._core.CallPlans",
+                           "A compiled function, and what is remembered of its calls.");
+    add_type<UpdatePlanBox>(module, "pydag._core.UpdatePlan", "What a compiled function changes in its arguments.");
+    add_type<UpdatedBox>(module, "pydag._core.Updated", "What a function returns that changes its arguments.");
+    make_jit_caller_type();
+    module.attr("JitCaller") = JitCallerBox::type();
     using Positions = CallPlan::Positions;
     module.def(
         "call_plan",
@@ -139,8 +158,6 @@ void bind_jit_call(nb::module_ &module) {
         nb::kw_only(), nb::arg("classes"), nb::arg("static_positions"), nb::arg("statics"), nb::arg("function"),
         nb::arg("traced"), nb::arg("donated") = Positions(), nb::arg("in_lists") = false, nb::arg("copy") = nb::none(),
         nb::arg("refs") = Positions(), nb::arg("written") = Positions(), nb::arg("has_devices") = true);
-    make_jit_caller_type();
-    module.attr("JitCaller") = JitCallerBox::type();
     module.def(
         "jit_caller",
         [](nb::object plans, nb::object unties, nb::object note_untie, nb::object places,
@@ -151,6 +168,14 @@ void bind_jit_call(nb::module_ &module) {
         },
         nb::kw_only(), nb::arg("plans"), nb::arg("unties"), nb::arg("note_untie"), nb::arg("places"),
         nb::arg("static_numbers"), nb::arg("static_names"), nb::arg("run"), nb::arg("recover"));
+    module.def(
+        "update_plan",
+        [](nb::object spec, Positions positions, nb::object writers, nb::object returned, nb::object roots) {
+            return make_update_plan(
+                {std::move(spec), std::move(positions), std::move(writers), std::move(returned), std::move(roots)});
+        },
+        nb::kw_only(), nb::arg("spec"), nb::arg("positions"), nb::arg("writers").none(),
+        nb::arg("returned").none() = nb::none(), nb::arg("roots") = "tree");
     add_operations(module, operations);
     make_spec_key_type(module.attr("spec_key"));
     module.attr("SpecKey") = SpecKeyBox::type();

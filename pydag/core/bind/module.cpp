@@ -36,7 +36,6 @@ NB_MODULE(_core, module) {
     pydag::bind_broadcast(module);
     pydag::bind_operations(module);
     pydag::bind_jit_call(module);
-    pydag::bind_updates(module);
     pydag::bind_publish(module);
 }
 #undef PyInit__core

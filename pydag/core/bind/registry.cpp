@@ -52,16 +52,11 @@ nb::object foreign_registration(nb::object type, nb::object flatten, nb::object 
     return box;
 }
 
-Registration &registration_of(nb::handle box) {
-    if (!RegistrationBox::check(box)) fail(PyExc_TypeError, "expected a registration, got %U.", short_repr(box).ptr());
-    return RegistrationBox::of(box);
-}
-
 // Lets the core open the instances of a class of another library by the library's own function. `names` are those of
 // the children of all instances, None if they have none, or (instance, count) -> the names or None. In the last case
 // `open_with_keys` may open an instance with a key for each child, or is None: see Registration.
 void name_children(nb::handle box, nb::object flatten, nb::object names, nb::object open_with_keys) {
-    Registration &registration = registration_of(box);
+    Registration &registration = unboxed<RegistrationBox>(box);
     if (open_with_keys.is_none()) open_with_keys.reset();
     const Locked locked(box.ptr());
     std::swap(registration.library_flatten, flatten);
@@ -71,7 +66,7 @@ void name_children(nb::handle box, nb::object flatten, nb::object names, nb::obj
 
 // The core reads the names from keys of this class itself, of instances of the registered class from now on.
 void read_names_of_keys(nb::handle box, nb::type_object key_class, nb::str attribute, nb::type_object name_class) {
-    nb::object &known = registration_of(box).plain_keys;
+    nb::object &known = unboxed<RegistrationBox>(box).plain_keys;
     if (!is_exact_str(attribute.ptr())) fail(PyExc_TypeError, "expected a str");
     nb::object added = nb::make_tuple(key_class, attribute, name_class);
     const Locked locked(box.ptr());
@@ -81,7 +76,7 @@ void read_names_of_keys(nb::handle box, nb::type_object key_class, nb::str attri
 
 // The path entry type of a class of another library may be known only after the class was opened.
 void set_path_entry_type(nb::handle box, nb::object path_entry_type) {
-    Registration &registration = registration_of(box);
+    Registration &registration = unboxed<RegistrationBox>(box);
     const Locked locked(box.ptr());
     std::swap(registration.path_entry_type, path_entry_type);
 }

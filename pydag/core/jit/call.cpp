@@ -208,7 +208,7 @@ nb::object follow_plan(nb::handle object, CallArguments &arguments) {
 }
 
 nb::object follow_plan(nb::handle object, nb::handle args, nb::handle kwargs) {
-    const CallPlans &plans = call_plans_of(object);
+    const CallPlans &plans = unboxed<CallPlansBox>(object);
     const FlattenOptions options = options_of(plans);
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;

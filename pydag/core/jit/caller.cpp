@@ -29,7 +29,7 @@ struct Given {
 
 // Takes the positional arguments, with leaves for those that are static. False where one of these isn't known.
 bool take_args(CallArguments &taken, const JitCaller &caller, const Given &given) {
-    const StaticLeaves &statics = call_plans_of(caller.plans).statics;
+    const StaticLeaves &statics = unboxed<CallPlansBox>(caller.plans).statics;
     taken.values.reserve(given.count + given.num_names());
     for (size_t i = 0; i < given.count; ++i) taken.values.push_borrowed(given.values[i]);
     for (Py_ssize_t number : caller.static_numbers) {
@@ -67,7 +67,7 @@ bool take_kwargs(CallArguments &taken, const JitCaller &caller, const Given &giv
         PyObject *const name = given.name(order[i]);
         nb::object value = nb::borrow(given.values[given.count + order[i]]);
         if (has_static && checked(PySet_Contains(caller.static_names.ptr(), name)))
-            value = find_static_leaf(call_plans_of(caller.plans).statics, value);
+            value = find_static_leaf(unboxed<CallPlansBox>(caller.plans).statics, value);
         if (!value.is_valid()) return false;
         taken.values.push_new(std::move(value));
         taken.names.push(name);

@@ -14,11 +14,6 @@ namespace {
 
 constexpr size_t kMost = 64;  // for one structure: static values in rotation
 
-const Spec &spec_of_key(nb::handle object) {
-    if (!SpecKeyBox::check(object)) fail(PyExc_TypeError, "expected a SpecKey, got %U.", short_repr(object).ptr());
-    return spec_of(SpecKeyBox::of(object).spec);
-}
-
 // Removes a key that a dict has, or had until another thread removed it.
 inline void drop_from_dict(nb::handle dict, nb::handle key) {
 #ifdef Py_GIL_DISABLED
@@ -63,16 +58,10 @@ nb::object make_call_plan(CallPlan plan) {
 }
 
 nb::object make_call_plans(nb::handle namespace_, nb::handle identity, nb::handle access) {
-    if (!access.is_none() && !RefAccessBox::check(access))
-        fail(PyExc_TypeError, "expected a RefAccess, got %U.", short_repr(access).ptr());
+    if (!access.is_none()) unboxed<RefAccessBox>(access);
     FlattenOptions::in(namespace_, nullptr, identity.ptr());  // checks them
     return CallPlansBox::make(nb::borrow(namespace_), nb::borrow(identity), nb::borrow(access), checked(PyDict_New()),
                               make_static_leaves());
-}
-
-CallPlans &call_plans_of(nb::handle object) {
-    if (!CallPlansBox::check(object)) fail(PyExc_TypeError, "expected CallPlans, got %U.", short_repr(object).ptr());
-    return CallPlansBox::of(object);
 }
 
 // Python code can find the dict through the garbage collector, and put anything into it.
@@ -85,10 +74,9 @@ nb::object plans_for(const CallPlans &plans, nb::handle spec_key) {
 }
 
 void add_plan(nb::handle object, nb::handle spec_key, nb::handle added) {
-    CallPlans &plans = call_plans_of(object);
-    if (!CallPlanBox::check(added)) fail(PyExc_TypeError, "expected a CallPlan, got %U.", short_repr(added).ptr());
-    const CallPlan &plan = CallPlanBox::of(added);
-    const size_t num_leaves = spec_of_key(spec_key).structure().num_leaves;
+    CallPlans &plans = unboxed<CallPlansBox>(object);
+    const CallPlan &plan = unboxed<CallPlanBox>(added);
+    const size_t num_leaves = spec_of(unboxed<SpecKeyBox>(spec_key).spec).structure().num_leaves;
     if (num_leaves != nb::len(plan.classes))
         fail(PyExc_IndexError, "a plan for %zu leaves, and the structure has %zu", nb::len(plan.classes), num_leaves);
     RefBuffer<kMost> kept;
@@ -103,7 +91,7 @@ void add_plan(nb::handle object, nb::handle spec_key, nb::handle added) {
 }
 
 void forget_plans(nb::handle object, nb::handle spec_key) {
-    CallPlans &plans = call_plans_of(object);
+    CallPlans &plans = unboxed<CallPlansBox>(object);
     if (spec_key.is_none()) {
         PyDict_Clear(plans.by_key.ptr());
         forget_static_leaves(plans.statics);

@@ -74,8 +74,6 @@ using CallPlansBox = Box<CallPlans>;
 
 // What a compiled function was called with before. `access`: a RefAccess or None.
 nb::object make_call_plans(nb::handle namespace_, nb::handle identity, nb::handle access);
-// TypeError for anything else.
-CallPlans &call_plans_of(nb::handle object);
 
 // The last few plans for a structure are kept. IndexError where it has another number of leaves.
 void add_plan(nb::handle plans, nb::handle spec_key, nb::handle plan);

@@ -10,11 +10,6 @@
 namespace pydag {
 namespace {
 
-Result &result_of(nb::handle object) {
-    if (!ResultBox::check(object)) fail(PyExc_TypeError, "expected a Result, got %U.", short_repr(object).ptr());
-    return ResultBox::of(object);
-}
-
 bool is_sequence(nb::handle object) { return PyTuple_CheckExact(object.ptr()) || PyList_CheckExact(object.ptr()); }
 
 nb::object tuple_from(nb::handle sequence) { return checked(PySequence_Tuple(sequence.ptr())); }
@@ -72,7 +67,7 @@ nb::object make_result(nb::handle structure, nb::handle leaves) {
 }
 
 nb::object open_result(nb::handle object) {
-    const Result &result = result_of(object);
+    const Result &result = unboxed<ResultBox>(object);
     nb::object structure = result.spec;
     if (!result.sources.is_none() || !result.statics.is_none())
         structure = tuple_of(std::move(structure), nb::object(result.sources), nb::object(result.statics));
@@ -85,7 +80,7 @@ nb::object build_result(nb::handle object) {
         const bool is_built = is_sequence(object) || !PyObject_HasAttr(class_of(object).ptr(), constants.tree);
         return is_built ? nb::borrow(object) : checked(PyObject_GetAttr(object.ptr(), constants.tree));
     }
-    const Result &result = result_of(object);
+    const Result &result = unboxed<ResultBox>(object);
     if (!result.sources.is_none()) fail(PyExc_TypeError, "the result holds refs of the caller's");
     const nb::object spec = result.spec, leaves = result.leaves, statics = result.statics;
     return unflatten(spec_of(spec).structure(), with_statics(leaves, statics));
@@ -98,7 +93,7 @@ bool holds_refs(nb::handle object) {
 
 nb::object fill_result(nb::handle object, nb::handle given, nb::handle new_ref) {
     if (!ResultBox::check(object)) return call(checked(PyObject_GetAttr(object.ptr(), constants.fill)), given);
-    const Result &result = result_of(object);
+    const Result &result = unboxed<ResultBox>(object);
     const nb::object spec = result.spec, leaves = tuple_from(result.leaves), sources = result.sources,
                      statics = result.statics;
     const nb::object others = tuple_from(given);

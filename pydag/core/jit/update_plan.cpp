@@ -10,26 +10,19 @@
 namespace pydag {
 namespace {
 
-template <class B>
-auto &unboxed(nb::handle object, const char *name) {
-    if (!B::check(object)) fail(PyExc_TypeError, "expected an %s, got %U.", name, short_repr(object).ptr());
-    return B::of(object);
-}
-
-bool is_sequence(nb::handle object) { return PyTuple_CheckExact(object.ptr()) || PyList_CheckExact(object.ptr()); }
-
-void check_positions(const UpdatePlan::Positions &positions, uint32_t num_leaves) {
-    for (const uint32_t position : positions)
-        if (position >= num_leaves) fail(PyExc_IndexError, "there is no leaf %u", unsigned{position});
+// A tuple or list of so many items, which no other thread changes meanwhile; null for anything else.
+nb::object items_of(nb::handle object, size_t count) {
+    if (!PyTuple_CheckExact(object.ptr()) && !PyList_CheckExact(object.ptr())) return nb::object();
+    nb::object items = kFreeThreaded ? checked(PySequence_Tuple(object.ptr())) : nb::borrow(object);
+    return static_cast<size_t>(PySequence_Fast_GET_SIZE(items.ptr())) == count ? items : nb::object();
 }
 
 // The items of a tuple or list, as many as there are positions, in their places among the leaves.
 void put(Buffer<PyObject *, 64> &leaves, RefBuffer<64> &owned, const UpdatePlan::Positions &positions,
          nb::handle items) {
-    const nb::object given =
-        kFreeThreaded && PyList_CheckExact(items.ptr()) ? checked(PyList_AsTuple(items.ptr())) : nb::borrow(items);
-    if (!is_sequence(given) || static_cast<size_t>(PySequence_Fast_GET_SIZE(given.ptr())) != positions.size())
-        fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(given).ptr());
+    const nb::object given = items_of(items, positions.size());
+    if (!given.is_valid())
+        fail(PyExc_TypeError, "there are %zu positions for %U.", positions.size(), short_repr(items).ptr());
     for (size_t i = 0; i < positions.size(); ++i) {
         PyObject *const leaf = PySequence_Fast_GET_ITEM(given.ptr(), static_cast<Py_ssize_t>(i));
         owned.push_borrowed(leaf);
@@ -41,26 +34,26 @@ void put(Buffer<PyObject *, 64> &leaves, RefBuffer<64> &owned, const UpdatePlan:
 
 nb::object make_update_plan(UpdatePlan plan) {
     const uint32_t num_leaves = spec_of(plan.spec).structure().num_leaves;
-    check_positions(plan.positions, num_leaves);
+    for (const uint32_t position : plan.positions)
+        if (position >= num_leaves) fail(PyExc_IndexError, "there is no leaf %u", unsigned{position});
     return UpdatePlanBox::make(std::move(plan));
 }
 
 nb::object make_updated(nb::handle given) {
-    const nb::object parts =
-        kFreeThreaded && PyList_CheckExact(given.ptr()) ? checked(PyList_AsTuple(given.ptr())) : nb::borrow(given);
-    if (!is_sequence(parts) || PySequence_Fast_GET_SIZE(parts.ptr()) != 3)
-        fail(PyExc_TypeError, "expected a result, a plan and leaves, got %U.", short_repr(parts).ptr());
+    const nb::object parts = items_of(given, 3);
+    if (!parts.is_valid())
+        fail(PyExc_TypeError, "expected a result, a plan and leaves, got %U.", short_repr(given).ptr());
     PyObject **const items = PySequence_Fast_ITEMS(parts.ptr());
     return UpdatedBox::make(nb::borrow(items[0]), nb::borrow(items[2]), nb::borrow(items[1]));
 }
 
 nb::object open_updated(nb::handle object) {
-    const Updated &updated = unboxed<UpdatedBox>(object, "Updated");
+    const Updated &updated = unboxed<UpdatedBox>(object);
     return tuple_of(nb::object(updated.result), nb::object(updated.plan), nb::object(updated.leaves));
 }
 
 void carry_out(nb::handle object, nb::handle tree, nb::handle given) {
-    const UpdatePlan &plan = unboxed<UpdatePlanBox>(object, "UpdatePlan");
+    const UpdatePlan &plan = unboxed<UpdatePlanBox>(object);
     const Structure &structure = spec_of(plan.spec).structure();
     const NamespaceRef space = Namespace::get(structure.namespace_);
     Buffer<PyObject *, 64> leaves;
@@ -76,17 +69,12 @@ void carry_out(nb::handle object, nb::handle tree, nb::handle given) {
 }
 
 nb::object update_arguments(nb::handle object, nb::handle arguments, nb::object result) {
-    const Updated &updated = unboxed<UpdatedBox>(object, "Updated");
+    const Updated &updated = unboxed<UpdatedBox>(object);
     const nb::object plan = updated.plan, leaves = updated.leaves;
     if (plan.is_none()) return result;
     carry_out(plan, arguments, leaves);
     const nb::object returned = UpdatePlanBox::of(plan).returned;
     return returned.is_none() ? result : call(returned, nb::handle(result), arguments);
-}
-
-void make_update_types() {
-    UpdatePlanBox::ready("pydag._core.UpdatePlan", "What a compiled function changes in its arguments.");
-    UpdatedBox::ready("pydag._core.Updated", "What a function returns that changes its arguments.");
 }
 
 }  // namespace pydag

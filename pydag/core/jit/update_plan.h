@@ -43,6 +43,4 @@ void carry_out(nb::handle plan, nb::handle tree, nb::handle leaves);
 // that, with the objects of the arguments in it that the function has returned.
 nb::object update_arguments(nb::handle updated, nb::handle arguments, nb::object result);
 
-void make_update_types();
-
 }  // namespace pydag

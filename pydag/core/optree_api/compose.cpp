@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optree_api/compose.h"
+#include "optree_api/specs.h"
 
 #include "structure/namespaces.h"
 #include "structure/subtree.h"

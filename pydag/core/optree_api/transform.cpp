@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optree_api/transform.h"
+#include "optree_api/specs.h"
 
 #include "base/error.h"
 #include "base/interrupt.h"

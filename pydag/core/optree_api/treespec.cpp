@@ -7,7 +7,7 @@
 // `nodes` come children first, each as (kind, number of children, node data, entries, class, number of
 // leaves, number of nodes, a dict with the keys as inserted). pydag/structure/treespec.py checks that the
 // installed optree means the same by it.
-#include "optree_api/treespec.h"
+#include "optree_api/specs.h"
 
 #include "base/error.h"
 #include "base/interrupt.h"
