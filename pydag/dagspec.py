@@ -6,30 +6,19 @@
 PyDagSpec({'a': *, 'b': []})
 """
 
-from .optree_api.made_specs import dagspec_defaultdict as defaultdict
-from .optree_api.made_specs import dagspec_deque as deque
-from .optree_api.made_specs import dagspec_dict as dict
-from .optree_api.made_specs import dagspec_from_collection as from_collection
-from .optree_api.made_specs import dagspec_frozendict as frozendict
-from .optree_api.made_specs import dagspec_leaf as leaf
-from .optree_api.made_specs import dagspec_list as list
-from .optree_api.made_specs import dagspec_namedtuple as namedtuple
-from .optree_api.made_specs import dagspec_none as none
-from .optree_api.made_specs import dagspec_ordereddict as ordereddict
-from .optree_api.made_specs import dagspec_structseq as structseq
-from .optree_api.made_specs import dagspec_tuple as tuple
+import pydag as _pydag
 
-__all__ = [
-    "defaultdict",
-    "deque",
-    "dict",
-    "from_collection",
-    "frozendict",
-    "leaf",
-    "list",
-    "namedtuple",
-    "none",
-    "ordereddict",
-    "structseq",
-    "tuple",
-]
+defaultdict = _pydag.dagspec_defaultdict
+deque = _pydag.dagspec_deque
+dict = _pydag.dagspec_dict
+from_collection = _pydag.dagspec_from_collection
+frozendict = _pydag.dagspec_frozendict
+leaf = _pydag.dagspec_leaf
+list = _pydag.dagspec_list
+namedtuple = _pydag.dagspec_namedtuple
+none = _pydag.dagspec_none
+ordereddict = _pydag.dagspec_ordereddict
+structseq = _pydag.dagspec_structseq
+tuple = _pydag.dagspec_tuple
+
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

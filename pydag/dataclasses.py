@@ -24,25 +24,8 @@ from dataclasses import is_dataclass as is_dataclass
 from dataclasses import replace as replace
 
 from optree.dataclasses import DataclassEntry as DataclassEntry
+from optree.dataclasses import __all__ as __all__
 from optree.dataclasses import dataclass as dataclass
 from optree.dataclasses import field as field
 from optree.dataclasses import make_dataclass as make_dataclass
 from optree.dataclasses import register_node as register_node
-
-__all__ = [
-    "KW_ONLY",
-    "MISSING",
-    "DataclassEntry",
-    "Field",
-    "FrozenInstanceError",
-    "InitVar",
-    "asdict",
-    "astuple",
-    "dataclass",
-    "field",
-    "fields",
-    "is_dataclass",
-    "make_dataclass",
-    "register_node",
-    "replace",
-]
