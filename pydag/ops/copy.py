@@ -27,7 +27,6 @@ def dag_copy(
     nor from aux_data and meta fields, which original and copy have in common.
 
     Args:
-        tree: The DAG.
         leaf: Makes the new leaf, such as `copy.copy` or `jnp.copy`; called once for each distinct
             leaf, numbers and text included. By default leaves are kept.
 

@@ -35,9 +35,6 @@ def dag_flatten(
 ) -> tuple[list[Leaf], PyDagSpec]:
     """Take a DAG apart: its distinct leaves, in first-visit order, and its structure.
 
-    Args:
-        tree: The DAG.
-
     Raises:
         CycleError: An object contains itself.
 
@@ -81,9 +78,6 @@ def dag_leaves(
 ) -> list[Leaf]:
     """The distinct leaves of a DAG, in first-visit order.
 
-    Args:
-        tree: The DAG.
-
     Raises:
         CycleError: An object contains itself.
 
@@ -106,9 +100,6 @@ def dag_iter(
     The children of a node are read when the iterator reaches the node: it sees earlier changes to
     the node, and no later ones. All objects that it visited stay alive until it is exhausted.
 
-    Args:
-        tree: The DAG.
-
     Raises:
         CycleError: An object contains itself; raised when it is reached.
         RuntimeError: A callback asks the iterator that called it for the next leaf.
@@ -129,9 +120,6 @@ def dag_structure(
 ) -> PyDagSpec:
     """The structure of a DAG, sharing included.
 
-    Args:
-        tree: The DAG.
-
     Raises:
         CycleError: An object contains itself.
 
@@ -151,9 +139,6 @@ def dag_flatten_with_path(
 ) -> tuple[list[Path], list[Leaf], PyDagSpec]:
     """The path of each distinct leaf, the leaves, and the structure.
 
-    Args:
-        tree: The DAG.
-
     Raises:
         CycleError: An object contains itself.
 
@@ -171,9 +156,6 @@ def dag_flatten_with_accessor(
     **options: Unpack[KeywordOptions],
 ) -> tuple[list[optree.PyTreeAccessor], list[Leaf], PyDagSpec]:
     """The accessor of each distinct leaf, the leaves, and the structure.
-
-    Args:
-        tree: The DAG.
 
     Raises:
         CycleError: An object contains itself.
@@ -215,7 +197,6 @@ def dag_paths(
     """The path of each distinct leaf; a shared leaf has the path of its anchor.
 
     Args:
-        tree: The DAG.
         all_paths: True gives a list of all paths of each leaf, in traversal order. There may be
             many: `t = [t, t]`, repeated sixty times, has 2**60.
 
@@ -240,9 +221,6 @@ def dag_accessors(
     **options: Unpack[KeywordOptions],
 ) -> list[optree.PyTreeAccessor]:
     """The accessor of each distinct leaf; a shared leaf has the accessor of its anchor.
-
-    Args:
-        tree: The DAG.
 
     Raises:
         CycleError: An object contains itself.

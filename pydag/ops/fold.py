@@ -39,14 +39,12 @@ def dag_fold(
         f: Gets the object and a tuple of the children's results, in traversal order. Or a mapping
             from classes to such functions, looked up along the object's MRO; `object` matches all
             other classes.
-        tree: The DAG.
         down: Hands information down. `down(node, context)` returns the context of the children. If
             it is a mapping from classes to functions without one for the node, the children get the
             node's own context. `f` is then called as `f(node, children, context)`, once for each
             object and each context in which the object appears.
         init: The context of the root.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-            Makes no difference here: in either case `f(None, ())` is called.
+        none_is_leaf: ... Makes no difference here: in either case `f(None, ())` is called.
 
     Returns:
         The result of `f` for the root.
@@ -88,9 +86,7 @@ def dag_rewrite(
     Args:
         f: Or a mapping from classes to such functions, looked up along the node's MRO. A node
             without a function is kept.
-        tree: The DAG.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-            Makes no difference here: in either case `f(None)` is called.
+        none_is_leaf: ... Makes no difference here: in either case `f(None)` is called.
 
     Raises:
         CycleError: An object contains itself, before or after.
@@ -121,11 +117,8 @@ def dag_intern(
     function is meant for expressions, not for state.
 
     Args:
-        tree: The DAG.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-            Makes no difference here.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-            Makes no difference here: a leaf equals itself.
+        none_is_leaf: ... Makes no difference here.
+        identity: ... Makes no difference here: a leaf equals itself.
 
     Raises:
         CycleError: An object contains itself.

@@ -45,13 +45,8 @@ def dag_map(
 
     Args:
         func: Gets the leaf, and the part of each of `rests` at its place.
-        tree: The DAG.
-        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
-            are instances and all that lies below nodes that are; a pattern of the path, such as
-            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
-            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
-            counts. The function is called for these alone, the others stay as they are. Left out:
-            for all.
+        where: ... The function is called for these alone, the others stay as they are. Left
+            out: for all.
 
     Raises:
         ValueError: A rest doesn't have the structure of `tree`.
@@ -85,13 +80,8 @@ def dag_map_(
 
     Args:
         func: Gets the leaf, and the part of each of `rests` at its place.
-        tree: The DAG.
-        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
-            are instances and all that lies below nodes that are; a pattern of the path, such as
-            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
-            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
-            counts. The function is called for these alone, the others stay as they are. Left out:
-            for all.
+        where: ... The function is called for these alone, the others stay as they are. Left
+            out: for all.
 
     Returns:
         The tree itself.
@@ -145,13 +135,8 @@ def dag_map_with_path(
 
     Args:
         func: Gets the path, the leaf, and the part of each of `rests` at its place.
-        tree: The DAG.
-        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
-            are instances and all that lies below nodes that are; a pattern of the path, such as
-            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
-            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
-            counts. The function is called for these alone, the others stay as they are. Left out:
-            for all.
+        where: ... The function is called for these alone, the others stay as they are. Left
+            out: for all.
 
     Raises:
         ValueError: A rest doesn't have the structure of `tree`.
@@ -181,13 +166,8 @@ def dag_map_with_path_(
 
     Args:
         func: Gets the path, the leaf, and the part of each of `rests` at its place.
-        tree: The DAG.
-        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
-            are instances and all that lies below nodes that are; a pattern of the path, such as
-            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
-            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
-            counts. The function is called for these alone, the others stay as they are. Left out:
-            for all.
+        where: ... The function is called for these alone, the others stay as they are. Left
+            out: for all.
 
     Returns:
         The tree itself.
@@ -239,13 +219,8 @@ def dag_map_with_accessor(
 
     Args:
         func: Gets the accessor, the leaf, and the part of each of `rests` at its place.
-        tree: The DAG.
-        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
-            are instances and all that lies below nodes that are; a pattern of the path, such as
-            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
-            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
-            counts. The function is called for these alone, the others stay as they are. Left out:
-            for all.
+        where: ... The function is called for these alone, the others stay as they are. Left
+            out: for all.
 
     Raises:
         ValueError: A rest doesn't have the structure of `tree`.
@@ -273,13 +248,8 @@ def dag_map_with_accessor_(
 
     Args:
         func: Gets the accessor, the leaf, and the part of each of `rests` at its place.
-        tree: The DAG.
-        where: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that
-            are instances and all that lies below nodes that are; a pattern of the path, such as
-            `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a tree
-            prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
-            counts. The function is called for these alone, the others stay as they are. Left out:
-            for all.
+        where: ... The function is called for these alone, the others stay as they are. Left
+            out: for all.
 
     Returns:
         The tree itself.

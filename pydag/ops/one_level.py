@@ -10,6 +10,7 @@ import optree
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.public.compiled import compiled
+from pydag.public.options import with_options
 from pydag.registry.entries import RegistryEntry
 from pydag.registry.functions import register_pydag_node
 from pydag.structure.text import short_repr
@@ -30,8 +31,6 @@ def dag_is_leaf(
     Args:
         tree: The object.
         is_leaf: Asked first. True makes the object a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     >>> dag_is_leaf(1), dag_is_leaf([]), dag_is_leaf(None)
     (True, False, False)
@@ -53,8 +52,6 @@ def all_leaves(
     Args:
         iterable: The items.
         is_leaf: Asked first of each item. True makes it a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     >>> tree = {"a": [1, 2]}
     >>> all_leaves([tree]), all_leaves(pydag.dag_leaves(tree)), all_leaves([])
@@ -86,6 +83,7 @@ class OneLevel(_Parts):
     kind: optree.PyTreeKind
 
 
+@with_options
 def dag_flatten_one_level(
     tree: Dag,
     /,
@@ -99,8 +97,6 @@ def dag_flatten_one_level(
     Args:
         tree: The node.
         is_leaf: Asked first. True makes the object a leaf.
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     Returns:
         The children; the metadata, which is the rest of the node; the entry of each child; and the

@@ -28,12 +28,6 @@ def dag_partition(
     The tree is the second argument, as in optree; in `dag_mask(tree, where)` it is the first.
 
     Args:
-        predicate: Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves
-            that are instances and all that lies below nodes that are; a pattern of the path, such
-            as `"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a
-            tree prefix of booleans; or a list of such, for any of them. Of a shared leaf any path
-            counts.
-        tree: The DAG.
         fillvalue: Replaces, in each half, the leaves of the other half. It isn't copied.
 
     Raises:

@@ -28,7 +28,6 @@ def dag_reduce(
 
     Args:
         func: Gets the result so far, and the next leaf.
-        tree: The DAG.
         initial: The result before the first leaf; left out: the first leaf.
 
     Raises:
@@ -59,7 +58,6 @@ def dag_sum(
     added once.
 
     Args:
-        tree: The DAG.
         start: The leaves are added to this. A `str`, `bytes` or `bytearray` is joined with them.
 
     Raises:
@@ -91,7 +89,6 @@ def dag_max(
     """The greatest of the leaves.
 
     Args:
-        tree: The DAG.
         default: The result if there are no leaves.
         key: Gives the value by which leaves are compared; called once for each distinct leaf.
 
@@ -118,7 +115,6 @@ def dag_min(
     """The least of the leaves.
 
     Args:
-        tree: The DAG.
         default: The result if there are no leaves.
         key: Gives the value by which leaves are compared; called once for each distinct leaf.
 
@@ -143,9 +139,6 @@ def dag_all(
 
     The DAG is opened only as far as needed: up to the first leaf that is false.
 
-    Args:
-        tree: The DAG.
-
     Raises:
         CycleError: An object contains itself.
 
@@ -164,9 +157,6 @@ def dag_any(
     """Whether any leaf is true.
 
     The DAG is opened only as far as needed: up to the first leaf that is true.
-
-    Args:
-        tree: The DAG.
 
     Raises:
         CycleError: An object contains itself.

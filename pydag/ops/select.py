@@ -318,9 +318,6 @@ def dag_mask(
     The tree is the first argument; in `dag_partition(predicate, tree)` it is the second.
     The mask of a `pydag.jaxinterop.Dag` is again a `Dag`, selected by the paths of its tree.
 
-    Args:
-        tree: The DAG.
-
     Raises:
         SharingError: A prefix gives one object two answers.
         ValueError: A prefix doesn't have the structure of the tree; or nothing is selected, and no

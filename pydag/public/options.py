@@ -28,6 +28,14 @@ class Options(NamedTuple):
     help: dict[str, str]
 
 
+_WHERE = (
+    "Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that "
+    "are instances and all that lies below nodes that are; a pattern of the path, such as "
+    '`"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a '
+    "tree prefix of booleans; or a list of such, for any of them. Of a shared leaf any "
+    "path counts."
+)
+
 OF_CORE = Options(
     {
         "is_leaf": None,
@@ -37,6 +45,7 @@ OF_CORE = Options(
         "where": None,
     },
     {
+        "tree": "The DAG.",
         "is_leaf": (
             "Asked once per distinct object before it is opened, and once per occurrence of a "
             "value. True keeps the object whole, as a leaf."
@@ -50,13 +59,8 @@ OF_CORE = Options(
             "Trees with at least the structure of `tree`, which give each of its shared objects "
             "one answer: the same object at every path, or equal values."
         ),
-        "where": (
-            "Which leaves: a predicate of the leaf; a class or a tuple of classes, for leaves that "
-            "are instances and all that lies below nodes that are; a pattern of the path, such as "
-            '`"layers[*].bias"`, in which `*` stands for anything and `?` for one character; a '
-            "tree prefix of booleans; or a list of such, for any of them. Of a shared leaf any "
-            "path counts."
-        ),
+        "where": _WHERE,
+        "predicate": _WHERE,
     },
 )
 """The options of the functions that take a DAG apart."""
@@ -100,27 +104,37 @@ def _hints(typed: type) -> dict[str, Any]:
     return get_type_hints(typed)
 
 
+# The explanations of the parameters; or, if there are none, the place for them.
+_ARGS = re.compile(
+    r"^Args:\n((?: .*\n|\n)*)|(?=^(?:Returns|Raises|Warns):\n|^>>> )|\Z", re.MULTILINE
+)
+
+
 def explained(text: str, names: Iterable[str], known: Options = OF_CORE) -> str:
     """A docstring whose `Args:` explain these parameters in order, options by the common text.
 
     Args:
         text: The docstring, without indentation.
-        names: The parameters. If the text already explains one, that explanation is kept.
+        names: The parameters. An explanation that the text has is kept; one that begins with `...`
+            continues the common text.
     """
-    start, title, rest = text.partition("Args:\n")
-    end = re.search(r"^(?=\S)|\Z", rest, re.MULTILINE)
-    if not title or end is None:
-        return text
-    section = rest[: end.start()].rstrip("\n")
-    items = re.split(r"^(?=    \w)", section, flags=re.MULTILINE)[1:]
+    found = _ARGS.search(f"{text}\n")
+    assert found is not None
+    items = re.split(r"^(?=    \w)", found[1] or "", flags=re.MULTILINE)[1:]
     texts = {_first(item): item.rstrip("\n") for item in items}
     common = {_first(title): f"{title}: {words}" for title, words in known.help.items()}
+    for name in common.keys() & texts.keys():
+        if (more := texts[name].removeprefix(f"    {name}: ...")) != texts[name]:
+            texts[name] = _filled(common[name] + " " + " ".join(more.split()))
     ordered = [
         texts[name] if name in texts else _filled(common[name])
         for name in names
         if name in texts or name in common
     ]
-    return "".join([start, title, "\n".join(ordered), rest[len(section) :]])
+    if not ordered:
+        return text
+    before, after = text[: found.start()].rstrip(), text[found.end() :]
+    return "\n".join([before, "", "Args:", *ordered, "", after]).rstrip()
 
 
 def _first(item: str) -> str:

@@ -133,9 +133,6 @@ def deref(
     deque, a struct sequence) becomes `Node(type, aux_data, children)`. Unshared parts are left
     unchanged, and so is a tree that is derefed already.
 
-    Args:
-        tree: The DAG.
-
     Raises:
         CycleError: An object contains itself.
 

@@ -18,9 +18,6 @@ def shared_objects(
 ) -> list[SharedObject]:
     """The shared objects of a DAG, and the slots that hold them.
 
-    Args:
-        tree: The DAG.
-
     Raises:
         CycleError: An object contains itself.
 

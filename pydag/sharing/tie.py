@@ -77,7 +77,6 @@ def tie(
     object names a slot within that object, so the change shows at all of its paths.
 
     Args:
-        tree: The DAG.
         path: The path to the part that is kept.
         paths: The paths to the parts that it replaces. They must have the same structure; their
             sharing may differ.
@@ -114,7 +113,6 @@ def untie(
     them keeps the object. The argument is unchanged.
 
     Args:
-        tree: The DAG.
         paths: A path that leads through a shared object names a slot within it, so the change shows
             at all of its paths.
 

@@ -34,11 +34,9 @@ def dag_replace(
     `new` isn't copied. The argument is unchanged.
 
     Args:
-        tree: The DAG.
         old: A leaf or a container, found by `is`.
         new: The replacement.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-            They are replaced all the same.
+        identity: ... They are replaced all the same.
 
     Raises:
         ValueError: The tree doesn't hold `old`, or `old` is a value, which has no identity.
@@ -114,8 +112,7 @@ def dag_update(
         target: The DAG whose leaves are written over.
         source: A DAG with the structure of `target`. For one object of `target` it must have one
             object, or equal values.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf. Asked of `target`.
+        is_leaf: ... Asked of `target`.
 
     Raises:
         TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have
