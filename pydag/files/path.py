@@ -7,7 +7,7 @@ import re
 import stat
 import warnings
 
-from pydag.public.hints import MISSING
+from pydag.public.arguments import MISSING
 from pydag.structure.text import short_repr
 
 

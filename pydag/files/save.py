@@ -4,7 +4,7 @@
 import os
 
 import pydag._core as _core
-from pydag.public.hints import MISSING
+from pydag.public.arguments import MISSING
 from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Dag, Identity
 

@@ -6,8 +6,8 @@ from typing import Any, TypeVar, Unpack, overload
 
 import pydag._core as _core
 from pydag.ops.select import optional_selector
+from pydag.public.arguments import check_function
 from pydag.public.compiled import compiled
-from pydag.public.hints import check_function
 from pydag.public.options import with_options
 from pydag.typing import Builtin, Dag, FlattenOptions, Where
 
@@ -60,7 +60,6 @@ def dag_map(
     >>> dag_map(lambda x: x * 10, {"a": w, "b": 3}, where="*a*")
     {'a': [10, 20], 'b': 3}
     """
-    check_function("dag_map", func, tree)
     select = optional_selector(where, options)
     return _core.map_where(func, tree, rests, select, **options)
 
@@ -146,7 +145,6 @@ def dag_map_with_path(
     >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
     {'a': [(('a', 0), 7)]}
     """
-    check_function("dag_map_with_path", func, tree)
     select = optional_selector(where, options)
     return _core.map_with_path_where(func, tree, rests, select, **options)
 
@@ -230,7 +228,6 @@ def dag_map_with_accessor(
     >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
     {'a': ["tree['a'][0]"]}
     """
-    check_function("dag_map_with_accessor", func, tree)
     select = optional_selector(where, options)
     return _core.map_with_accessor_where(func, tree, rests, select, **options)
 

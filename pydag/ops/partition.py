@@ -40,12 +40,7 @@ def dag_partition(
     ({'encoder': [None, 2.0], 'decoder': [None, 2.0]}, {'encoder': [1.0, None], 'decoder': [1.0, None]})
     """  # noqa: E501  # what it prints is one line
     leaves, spec = _core.flatten_at(tree, "tree", is_leaf=is_leaf, **options)
-    try:
-        chosen = selector(predicate, options.get("namespace", ""))(leaves, spec)
-    except (TypeError, ValueError) as error:
-        if isinstance(tree, str) or (callable(tree) and not callable(predicate)):
-            error.add_note("The selection comes first, then the tree: dag_partition(where, tree).")
-        raise
+    chosen = selector(predicate, options.get("namespace", ""))(leaves, spec)
     pairs = list(zip(leaves, chosen, strict=True))
     left = spec.unflatten([leaf if is_chosen else fillvalue for leaf, is_chosen in pairs])
     return left, spec.unflatten([fillvalue if is_chosen else leaf for leaf, is_chosen in pairs])

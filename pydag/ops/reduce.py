@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import pydag._core as _core
-from pydag.public.hints import MISSING, check_function
+from pydag.public.arguments import MISSING, check_function
 from pydag.public.options import with_options
 from pydag.typing import Dag, FlattenOptions, Leaf
 

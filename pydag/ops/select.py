@@ -330,10 +330,4 @@ def dag_mask(
     if type(tree) in masks:
         return masks[type(tree)](tree, where)
     leaves, spec = _core.flatten_at(tree, "tree", is_leaf=is_leaf, **options)
-    try:
-        selected = selector(where, options.get("namespace", ""))(leaves, spec)
-    except (TypeError, ValueError) as error:
-        if isinstance(tree, str | type | types.FunctionType):
-            error.add_note("The tree comes first, then the selection: dag_mask(tree, where).")
-        raise
-    return _core.unflatten(spec, selected)
+    return _core.unflatten(spec, selector(where, options.get("namespace", ""))(leaves, spec))

@@ -13,7 +13,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.ops.map import dag_map, dag_map_with_accessor, dag_map_with_path
-from pydag.public.hints import check_function
+from pydag.public.arguments import check_function
 from pydag.public.options import with_options
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, IsLeaf, KeywordOptions, Leaf

@@ -12,7 +12,7 @@ from typing import Unpack
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.public.hints import check_function
+from pydag.public.arguments import check_function
 from pydag.public.options import with_options
 from pydag.structure.listing import Listing, step_text
 from pydag.structure.text import short_repr

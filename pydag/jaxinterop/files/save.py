@@ -19,7 +19,7 @@ from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.content.values import check_value
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.public.hints import MISSING
+from pydag.public.arguments import MISSING
 from pydag.public.tracebacks import short_tracebacks
 from pydag.structure.text import short_repr
 from pydag.typing import Dag as AnyDag

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.optree_api.broadcast import broadcast_prefix
-from pydag.public.hints import MISSING, check_function
+from pydag.public.arguments import MISSING, check_function
 from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 

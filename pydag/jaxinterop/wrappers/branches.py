@@ -20,7 +20,7 @@ from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed, pack, parts_of
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.jaxinterop.typed import R
-from pydag.public.hints import MISSING
+from pydag.public.arguments import MISSING
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .carried import kept_body
