@@ -3,9 +3,10 @@
 // Numbers sequences of small integers 0, 1, 2, ...: equal sequences get the same number.
 #pragma once
 
-#include "base/buffer.h"
+#include "base/text_hash.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 namespace pydag {
@@ -19,14 +20,12 @@ public:
     Found find_or_add(const uint32_t *items, size_t count) {
         if (entries_.size() * 2 >= slots_.size()) grow();
         uint64_t hash = count;
-        for (size_t i = 0; i < count; ++i) {
-            hash = (hash ^ items[i]) * 0x9E3779B97F4A7C15u;
-            hash ^= hash >> 32;
-        }
+        for (size_t i = 0; i < count; ++i) hash = mix(hash, items[i]);
         size_t i = first_index(hash);
         for (; slots_[i]; i = (i + 1) & (slots_.size() - 1)) {
             const Entry &entry = entries_[slots_[i] - 1];
-            if (entry.hash == hash && entry.count == count && std::equal(items, items + count, &items_[entry.first]))
+            if (entry.hash == hash && entry.count == count &&
+                std::equal(items, items + count, items_.data() + entry.first))
                 return {slots_[i] - 1, false};
         }
         entries_.push_back({hash, items_.size(), count});
@@ -36,7 +35,9 @@ public:
     }
 
     // The items of the sequence with this number, until the next one is added.
-    const uint32_t *items(uint32_t number) const { return &items_[entries_[number].first]; }
+    std::span<const uint32_t> items(uint32_t number) const {
+        return {items_.data() + entries_[number].first, entries_[number].count};
+    }
 
 private:
     struct Entry {

@@ -10,7 +10,6 @@
 #include "jit/update_plan.h"
 #include "spec/spec_key.h"
 #include "structure/compare.h"
-#include "structure/interchange.h"
 #include "walks/flatten.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "base/constants.h"
 #include "base/equality.h"
 #include "base/error.h"
-#include "structure/class_difference.h"
+#include "structure/node_difference.h"
 #include "structure/node_fit.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"

@@ -5,7 +5,7 @@
 #include "nodes/open.h"
 #include "spec/children.h"
 #include "structure/namespaces.h"
-#include "structure/subtree.h"
+#include "structure/writer.h"
 
 namespace pydag {
 namespace {

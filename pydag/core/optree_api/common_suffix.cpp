@@ -3,12 +3,12 @@
 
 #include "base/error.h"
 #include "base/pair_set.h"
+#include "structure/compare.h"
 #include "structure/descent.h"
 #include "structure/namespaces.h"
 #include "structure/node_difference.h"
 #include "structure/node_fit.h"
-#include "structure/same_subtree.h"
-#include "structure/subtree.h"
+#include "structure/writer.h"
 
 #include <algorithm>
 
@@ -70,8 +70,17 @@ private:
         if (visit.partner == partner || !met_.add(position, visit.partner)) return false;
         if (!first_.node(position).is_leaf()) return true;
         const bool may_be_same = visit.partner != kLeaf && partner != kLeaf;
-        if (!may_be_same || !same_.test(partner, visit.partner)) fail_conflict(visit);
+        if (!may_be_same || !is_same_subtree(partner, visit.partner)) fail_conflict(visit);
         return false;
+    }
+
+    // Whether two subtrees of the second structure are equal, sharing included.
+    bool is_same_subtree(uint32_t a, uint32_t b) {
+        if (equal_.has(a, b)) return true;
+        StructureBuilder one, other;
+        SubtreeCopier copier(second_);
+        copier.copy(a, one), copier.copy(b, other);
+        return are_equal(one.view(), other.view()) && equal_.add(a, b);
     }
 
     // The last slot comes first, as in optree, so that of several errors the same one is reported.
@@ -117,11 +126,11 @@ private:
     }
 
     const IndexedStructure first_, second_;
-    SameSubtree same_{second_};
     Descent walk_{first_};
     std::vector<uint32_t> partners_;  // of each node of the first structure, at its first slot
     std::vector<Visit> aliases_;
-    PairSet<uint32_t, uint32_t> met_;  // objects and partners that were visited below aliases
+    PairSet<uint32_t, uint32_t> met_;    // objects and partners that were visited below aliases
+    PairSet<uint32_t, uint32_t> equal_;  // subtrees of the second structure
     std::vector<uint32_t> order_, slots_, others_;
 };
 

@@ -2,7 +2,7 @@
 #include "optree_api/specs.h"
 
 #include "structure/namespaces.h"
-#include "structure/subtree.h"
+#include "structure/writer.h"
 
 namespace pydag {
 

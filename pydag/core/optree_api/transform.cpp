@@ -7,7 +7,7 @@
 #include "structure/namespaces.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
-#include "structure/subtree.h"
+#include "structure/writer.h"
 
 #include <algorithm>
 

@@ -6,7 +6,8 @@
 #include "base/same_key.h"
 #include "base/weak_reference.h"
 #include "spec/root_hash.h"
-#include "structure/asked_nodes.h"
+#include "structure/cursor.h"
+#include "structure/node_refs.h"
 #include "types/keys.h"
 #include "types/namespace.h"
 #include "types/registration.h"
@@ -34,6 +35,12 @@ uint64_t mark_of(const Structure &structure) {
         if (keys.size() > 0) mark = 3 * mark + hash_of_key(keys.inserted_key(keys.size() - 1));
     }
     return mark;
+}
+
+bool must_ask_any(const Structure &structure) {
+    for (Cursor at(structure); at.is_at_node(); at.step())
+        if (must_ask(at.node(), at.refs())) return true;
+    return false;
 }
 
 // A PyDagSpec that somebody else owns.

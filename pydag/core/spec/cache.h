@@ -47,7 +47,7 @@ public:
     // Empty where nothing is remembered.
     const Structure &structure() const;
 
-    // Whether it has nodes that must be asked (structure/asked_nodes.h).
+    // Whether it has nodes that must be asked (structure/node_refs.h).
     bool must_ask() const { return must_ask_; }
     // Puts these references into the structure; what stood there is in `others` then. False if a spec owns it.
     bool replace_refs(OtherRefs &others);

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spec/children.h"
 
-#include "structure/subtree.h"
+#include "structure/writer.h"
 
 namespace pydag {
 namespace {
 
-nb::object finished(StructureBuilder &&builder) { return make_spec(Spec(std::move(builder))); }
-
-nb::object slot_spec(const IndexedStructure &source, SubtreeCopier &copier, uint32_t slot) {
+nb::object slot_spec(SubtreeCopier &copier, uint32_t slot) {
     StructureBuilder result;
-    StructureWriter writer(result);
-    copier.copy(slot, writer);
-    writer.finish(source.structure.none_is_leaf, nb::borrow(source.structure.namespace_));
-    return finished(std::move(result));
+    copier.copy(slot, result);
+    return make_spec(Spec(std::move(result)));
 }
 
 }  // namespace
@@ -23,7 +19,7 @@ nb::object child_spec(const Structure &structure, uint32_t index) {
     SubtreeCopier copier(source);
     uint32_t slot = 1;
     while (index-- > 0) slot = source.behind(slot);
-    return slot_spec(source, copier, slot);
+    return slot_spec(copier, slot);
 }
 
 nb::object children_specs(const Structure &structure) {
@@ -36,7 +32,7 @@ nb::object children_specs(const Structure &structure) {
         const Node node = source.node(position);
         nb::object *const same = node.is_anchor ? &known[source.number(position)] : node.is_leaf() ? &leaf : nullptr;
         nb::object spec = same ? *same : nb::object();
-        if (!spec.is_valid()) spec = slot_spec(source, copier, slot);
+        if (!spec.is_valid()) spec = slot_spec(copier, slot);
         if (same) *same = spec;
         checked(PyList_Append(list.ptr(), spec.ptr()));
     });
@@ -53,7 +49,7 @@ nb::object one_level_spec(Node node, PyObject *const *refs, bool none_is_leaf, n
     writer.add(node, refs);
     for (uint32_t i = 0; i < node.count; ++i) writer.add_leaf();
     writer.finish(none_is_leaf, nb::borrow(namespace_));
-    return finished(std::move(result));
+    return make_spec(Spec(std::move(result)));
 }
 
 bool is_one_level(const Structure &structure) {

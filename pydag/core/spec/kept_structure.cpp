@@ -4,7 +4,8 @@
 #include "base/constant_size.h"
 #include "base/identity_table.h"
 #include "base/weak_reference.h"
-#include "structure/asked_nodes.h"
+#include "structure/cursor.h"
+#include "structure/node_refs.h"
 #include "types/key_table.h"
 
 #include <new>

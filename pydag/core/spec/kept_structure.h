@@ -6,7 +6,7 @@
 // what the registry holds anyway, the marks by which a library says what is a child, and classes that
 // aren't the user's. The classes of namedtuples are
 // known by weak references meanwhile: a structure is of no use any more once one of them is gone. What a node
-// says each time that it is asked (structure/asked_nodes.h) is left out, but for a few small constants.
+// says each time that it is asked (structure/node_refs.h) is left out, but for a few small constants.
 #pragma once
 
 #include "spec/spec.h"

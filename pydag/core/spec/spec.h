@@ -49,7 +49,7 @@ public:
     bool equals(const Spec &other) const;
     // Whether the dicts of two equal specs were filled in the same order.
     bool is_same_order(const Spec &other) const;
-    // Whether a function that is given a tree of either could not tell which (structure/interchange.h).
+    // Whether a function that is given a tree of either could not tell which (structure/compare.h).
     // Implies `is_same_order`, and that the specs are equal but for NaN and partials.
     bool is_interchangeable(const Spec &other) const;
     // A tuple of the paths of the leaves: made when they are first asked for, and kept. Null where they

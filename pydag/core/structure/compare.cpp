@@ -4,15 +4,14 @@
 #include "base/equality.h"
 #include "base/interrupt.h"
 #include "structure/cursor.h"
-#include "structure/interchange.h"
-#include "types/keys.h"
-#include "types/registry.h"
+#include "structure/namespaces.h"
+#include "structure/node_refs.h"
+#include "types/values.h"
 
 #include <algorithm>
 #include <tuple>
 
 namespace pydag {
-
 namespace {
 
 bool have_same_nodes(const Structure &a, const Structure &b) {
@@ -20,11 +19,8 @@ bool have_same_nodes(const Structure &a, const Structure &b) {
            std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) == 0;
 }
 
-// Whether both have the same nodes, in namespaces that go together: the empty one goes with every other one.
 bool have_same_setting(const Structure &a, const Structure &b) {
-    return have_same_nodes(a, b) && a.none_is_leaf == b.none_is_leaf &&
-           (PyUnicode_GET_LENGTH(a.namespace_) == 0 || PyUnicode_GET_LENGTH(b.namespace_) == 0 ||
-            PyUnicode_Compare(a.namespace_, b.namespace_) == 0);
+    return have_same_nodes(a, b) && a.none_is_leaf == b.none_is_leaf && are_compatible(a.namespace_, b.namespace_);
 }
 
 // Whether `test(role, x, y)` is true for every two references at the same index that aren't the very same
@@ -44,6 +40,12 @@ bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
 }
 
 }  // namespace
+
+bool is_same(const Structure &a, const Structure &b) {
+    return have_same_nodes(a, b) && a.none_is_leaf == b.none_is_leaf &&
+           std::equal(a.refs, a.refs + a.num_refs, b.refs) &&
+           checked(PyUnicode_Compare(a.namespace_, b.namespace_)) == 0;
+}
 
 // How two references are compared depends on what they are: keys in their order, registrations by what
 // they do, the class of a tuple by identity (a metaclass may say anything), the values of meta fields one
@@ -68,6 +70,24 @@ bool have_same_order(const Structure &a, const Structure &b) {
     return have_same_nodes(a, b) && all_of_differing_refs(a, b, [](Role, PyObject *x, PyObject *y) {
                return !KeysBox::check(x) || (KeysBox::check(y) && have_same_order(KeysBox::of(x), KeysBox::of(y)));
            });
+}
+
+bool are_interchangeable(PyObject *a, PyObject *b) {
+    if (a == b) return true;
+    if (RegistrationBox::check(a)) return RegistrationBox::check(b) && same_registration(a, b);
+    if (!KeysBox::check(a)) return is_same_value(a, b, nullptr);
+    if (!KeysBox::check(b)) return false;
+    const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
+    if (!have_same_order(x, y)) return false;
+    if (x.has_only_strings && y.has_only_strings) return equal_keys(a, b);
+    return is_same_value(x.tuple(), y.tuple(), nullptr);
+}
+
+bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {
+    const NodeRefs a{node.kind, refs_a}, b{node.kind, refs_b};
+    for (uint32_t i = 0; i < a.size(); ++i)
+        if (is_compared(a.role(i)) && !are_interchangeable(a.ref(i), b.ref(i))) return false;
+    return true;
 }
 
 bool are_interchangeable(const Structure &a, const Structure &b) {

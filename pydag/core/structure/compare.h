@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Equality of structures, and the order of their dicts: one pass over two flat arrays.
+// Equality of structures: one pass over two flat arrays.
+//
+// Structures are equal whatever the order in which dicts were filled, and 1 equals True. A function that is given a
+// tree could tell these apart, so what was compiled for one structure must not be run for the other: only for an
+// interchangeable one.
 #pragma once
 
 #include "structure/structure.h"
 
 namespace pydag {
 
+// Whether two structures consist of the same nodes and of the very same references.
+bool is_same(const Structure &a, const Structure &b);
+
 // Sharing counts. Keys and aux_data are compared by identity, then `==`. Neither structure is empty.
 bool are_equal(const Structure &a, const Structure &b);
 
-// Whether the dicts of two equal structures were filled in the same order, which equality doesn't look
-// at. False where the nodes differ; keys are not compared, so no Python code runs.
+// Whether the dicts of two equal structures were filled in the same order. False where the nodes differ; keys are not
+// compared, so no Python code runs.
 bool have_same_order(const Structure &a, const Structure &b);
 
-// Whether a function could not tell the structures apart (interchange.h). Neither is empty.
+// Whether a function could not tell the structures apart. Neither is empty. May run the `==` of what they hold.
 bool are_interchangeable(const Structure &a, const Structure &b);
+// The same of two nodes of one kind; and of two references at the same index of two nodes: keys must have been inserted
+// in the same order and be the same values, all others must be the same values (types/values.h).
+bool are_interchangeable(Node node, PyObject *const *refs_a, PyObject *const *refs_b);
+bool are_interchangeable(PyObject *a, PyObject *b);
 
 // Whether references of this role count when nodes are compared. The entries that a flatten function gives
 // don't: they only name the children.

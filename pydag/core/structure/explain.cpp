@@ -2,8 +2,9 @@
 #include "structure/explain.h"
 
 #include "base/interrupt.h"
+#include "structure/compare.h"
 #include "structure/cursor.h"
-#include "structure/interchange.h"
+#include "structure/namespaces.h"
 #include "structure/node_difference.h"
 #include "structure/paths.h"
 
@@ -92,9 +93,8 @@ private:
             const std::string leaf = "a leaf (none_is_leaf=True)", node = "a node without children";
             report([&] { return Report{"None", a_.structure.none_is_leaf ? Words{leaf, node} : Words{node, leaf}}; });
         }
-        // The empty namespace goes with every other one.
         PyObject *const a = a_.structure.namespace_, *const b = b_.structure.namespace_;
-        if (PyUnicode_GET_LENGTH(a) > 0 && PyUnicode_GET_LENGTH(b) > 0 && PyUnicode_Compare(a, b) != 0)
+        if (!are_compatible(a, b))
             report([&] { return Report{"the namespace", {text_of(short_repr(a)), text_of(short_repr(b))}}; });
     }
 

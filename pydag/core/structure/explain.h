@@ -14,7 +14,7 @@ namespace pydag {
 // their paths, the others are counted; below a node that differs nothing more is compared. Linear
 // in the nodes. May run Python code, as `==` of specs may.
 //
-// `exactly`: nodes that are equal and not interchangeable (interchange.h) are named as well.
+// `exactly`: nodes that are equal and not interchangeable (compare.h) are named as well.
 std::string explain(const Structure &a, const Structure &b, bool exactly, const Roots &roots);
 
 }  // namespace pydag

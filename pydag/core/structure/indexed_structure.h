@@ -6,12 +6,18 @@
 
 #include "structure/structure.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace pydag {
 
 struct IndexedStructure {
-    explicit IndexedStructure(const Structure &structure);
+    explicit IndexedStructure(const Structure &structure)
+        : structure(structure), subtrees(find_subtrees(structure, Which::kAllNodes)) {
+        anchors.reserve(structure.num_shared);
+        for (uint32_t i = 0; i < structure.num_nodes; ++i)
+            if (structure.nodes[i].is_anchor) anchors.push_back(i);
+    }
 
     Node node(uint32_t position) const { return structure.nodes[position]; }
     PyObject *const *refs(uint32_t position) const { return structure.refs + subtrees[position].begin.ref; }
@@ -22,7 +28,9 @@ struct IndexedStructure {
     // The node that a slot holds: for an alias its anchor.
     uint32_t resolve(uint32_t slot) const { return node(slot).is_alias() ? anchors[node(slot).count] : slot; }
     // The number of the anchor at this position.
-    uint32_t number(uint32_t anchor) const;
+    uint32_t number(uint32_t anchor) const {
+        return static_cast<uint32_t>(std::lower_bound(anchors.begin(), anchors.end(), anchor) - anchors.begin());
+    }
     // Calls `visit(slot)` for each slot of a node, in order.
     template <class Visit>
     void for_each_slot(uint32_t position, Visit visit) const {

@@ -3,7 +3,6 @@
 
 #include "base/equality.h"
 #include "base/error.h"
-#include "structure/class_difference.h"
 #include "structure/compare.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -18,10 +17,11 @@ namespace {
 
 std::string brief(nb::handle object) { return text_of(short_repr(object)); }
 
+constexpr const char *kUnknown = "?";
 std::string attribute(nb::handle object, const char *name) {
     const nb::object value = nb::steal(PyObject_GetAttrString(object.ptr(), name));
     PyErr_Clear();  // a metaclass may say anything
-    return value.is_valid() && PyUnicode_Check(value.ptr()) ? text_of(value) : "?";
+    return value.is_valid() && PyUnicode_Check(value.ptr()) ? text_of(value) : kUnknown;
 }
 
 std::string name_of(Kind kind, PyObject *const *refs) {
@@ -61,22 +61,6 @@ Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b
     return {words(a, {}), words(b, {})};
 }
 
-// The first meta field whose values differ.
-Words meta_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
-    const nb::object names = node_registration(refs_a).meta_names;
-    const FieldsRefs fields_a{refs_a}, fields_b{refs_b};
-    const std::string name = name_of(kind, refs_a);
-    const Py_ssize_t count = std::min(PyTuple_GET_SIZE(fields_a.meta()), PyTuple_GET_SIZE(fields_b.meta()));
-    for (Py_ssize_t i = 0; i < std::min(count, PyTuple_GET_SIZE(names.ptr())); ++i) {
-        const nb::handle a = fields_a.meta_values()[i], b = fields_b.meta_values()[i];
-        if (are_equal_objects(a, b)) continue;
-        const std::string field = name + " with " + text_of(PyTuple_GET_ITEM(names.ptr(), i)) + "=";
-        return {field + brief(a), field + brief(b)};
-    }
-    return {name + " with the meta fields " + brief(fields_a.meta()),
-            name + " with the meta fields " + brief(fields_b.meta())};
-}
-
 // Of two nodes of one kind and class, whose references of this role differ.
 Words ref_difference(Kind kind, Role role, PyObject *const *refs_a, PyObject *const *refs_b) {
     if (role == Role::kMeta) return meta_difference(kind, refs_a, refs_b);
@@ -105,6 +89,17 @@ Role differing_role(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b)
     return Role::kNothing;
 }
 
+std::string in_order(Kind kind, PyObject *const *refs, nb::handle keys) {
+    const std::string name = name_of(kind, refs);
+    return (traits(kind).is_mapping ? "a " + name + " filled" : name + " whose attributes were set") +
+           " in the order " + brief(checked(PySequence_List(keys.ptr())));
+}
+
+std::string with_type(nb::handle value) {
+    const bool is_plain = PyTuple_Check(value.ptr()) || PyList_Check(value.ptr()) || PyDict_Check(value.ptr());
+    return brief(value) + (is_plain ? "" : std::string(" of type ") + Py_TYPE(value.ptr())->tp_name);
+}
+
 }  // namespace
 
 std::string outline(Node node, PyObject *const *refs) {
@@ -113,6 +108,31 @@ std::string outline(Node node, PyObject *const *refs) {
     if (!has_keys(node.kind)) return name + " of " + std::to_string(node.count);
     const char *const noun = traits(node.kind).is_mapping ? " with the keys " : " with the fields ";
     return name + noun + brief(checked(PySequence_List(node_keys(node.kind, refs).order().ptr())));
+}
+
+Words meta_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
+    const nb::object names = node_registration(refs_a).meta_names;
+    const FieldsRefs fields_a{refs_a}, fields_b{refs_b};
+    const std::string name = name_of(kind, refs_a);
+    const Py_ssize_t count = std::min(PyTuple_GET_SIZE(fields_a.meta()), PyTuple_GET_SIZE(fields_b.meta()));
+    for (Py_ssize_t i = 0; i < std::min(count, PyTuple_GET_SIZE(names.ptr())); ++i) {
+        const nb::handle a = fields_a.meta_values()[i], b = fields_b.meta_values()[i];
+        if (are_equal_objects(a, b)) continue;
+        const std::string field = name + " with " + text_of(PyTuple_GET_ITEM(names.ptr(), i)) + "=";
+        return {field + brief(a), field + brief(b)};
+    }
+    return {name + " with the meta fields " + brief(fields_a.meta()),
+            name + " with the meta fields " + brief(fields_b.meta())};
+}
+
+std::string class_difference(nb::handle expected, nb::handle found) {
+    if (expected.is(found)) return "; the class was registered anew between the two";
+    const std::string name = attribute(expected, "__qualname__");
+    if (name == kUnknown || name != attribute(found, "__qualname__")) return "";
+    if (attribute(expected, "__module__") != attribute(found, "__module__")) return "";
+    const std::string last = name.substr(name.rfind('.') + 1);
+    return "; " + last +
+           " was defined again after one of the two objects was made: make that anew, or set obj.__class__ = " + last;
 }
 
 bool are_alike(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
@@ -131,6 +151,22 @@ Words difference(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_
     const Role role = differing_role(kind, refs_a, refs_b);
     // kNothing: a user's `==` has given another answer than before.
     return role == Role::kNothing ? outlines : ref_difference(kind, role, refs_a, refs_b);
+}
+
+Words told_apart_by(Node node, PyObject *const *refs_a, PyObject *const *refs_b) {
+    const NodeRefs a{node.kind, refs_a}, b{node.kind, refs_b};
+    for (uint32_t i = 0; i < a.size(); ++i) {
+        if (!is_compared(a.role(i)) || are_interchangeable(a.ref(i), b.ref(i))) continue;
+        const bool are_keys = KeysBox::check(a.ref(i));
+        const bool differ_in_order = are_keys && !have_same_order(KeysBox::of(a.ref(i)), KeysBox::of(b.ref(i)));
+        const auto words = [&](const NodeRefs &refs) {
+            const nb::object ref = are_keys ? KeysBox::of(refs.ref(i)).tuple() : nb::borrow(refs.ref(i));
+            if (differ_in_order) return in_order(node.kind, refs.at, ref);
+            return outline({node.kind, false, 0, node.count}, refs.at) + ", with " + with_type(ref);
+        };
+        return {words(a), words(b)};
+    }
+    return {outline(node, refs_a), outline(node, refs_b)};
 }
 
 }  // namespace pydag

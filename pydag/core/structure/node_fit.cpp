@@ -3,7 +3,7 @@
 
 #include "base/equality.h"
 #include "base/error.h"
-#include "structure/class_difference.h"
+#include "structure/node_difference.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/key_match.h"
@@ -26,31 +26,9 @@ bool has_same_class(Node a, PyObject *const *refs_a, PyObject *const *refs_b) {
     return same_registration(CustomRefs{refs_a}.registration_box(), CustomRefs{refs_b}.registration_box());
 }
 
-nb::handle data_of(Kind kind, PyObject *const *refs) {
-    return traits(kind).entries == Entries::kCustom ? CustomRefs{refs}.aux_data() : FieldsRefs{refs}.meta();
-}
-
-Fit fit_data(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
-    if (!is_registered(kind)) return Fit::kFits;
-    return are_equal_objects(data_of(kind, refs_a), data_of(kind, refs_b)) ? Fit::kFits : Fit::kOtherData;
-}
-
-// Which of several meta fields differ, by their names; empty where there is one.
-std::string differing_fields(PyObject *const *refs_a, PyObject *const *refs_b) {
-    constexpr int kMost = 4;
-    const nb::object names = node_registration(refs_a).meta_names;
-    const FieldsRefs a{refs_a}, b{refs_b};
-    const Py_ssize_t count = PyTuple_GET_SIZE(names.ptr());
-    if (count < 2 || PyTuple_GET_SIZE(a.meta()) != count || PyTuple_GET_SIZE(b.meta()) != count) return "";
-    std::string found;
-    int num_found = 0;
-    for (Py_ssize_t i = 0; i < count && num_found < kMost; ++i) {
-        PyObject *const one = a.meta_values()[i], *const other = b.meta_values()[i];
-        if (are_equal_objects(one, other)) continue;
-        found += (num_found++ ? "; " : "") + text(nb::borrow(PyTuple_GET_ITEM(names.ptr(), i))) + ": " +
-                 text(short_repr(one)) + " and " + text(short_repr(other));
-    }
-    return num_found ? ", different field(s): {" + found + "}" : "";
+// Aux_data, or the values of meta fields; null for kinds that have neither.
+PyObject *data_of(Kind kind, PyObject *const *refs) {
+    return NodeRefs{kind, refs}.find(is_callback(kind) ? Role::kAuxData : Role::kMeta);
 }
 
 const char *noun_of(Kind kind) {
@@ -71,7 +49,8 @@ Fit fit_node(Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b, s
     if (has_other_class) return Fit::kOtherClass;
     if (has_keys(a.kind) && !match_keys(keys_box_of(a.kind, refs_a), keys_box_of(b.kind, refs_b), order))
         return Fit::kOtherKeys;
-    return fit_data(a.kind, refs_a, refs_b);
+    if (!is_registered(a.kind)) return Fit::kFits;
+    return are_equal_objects(data_of(a.kind, refs_a), data_of(b.kind, refs_b)) ? Fit::kFits : Fit::kOtherData;
 }
 
 std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *const *refs_b) {
@@ -89,10 +68,12 @@ std::string misfit(Fit fit, Node a, PyObject *const *refs_a, Node b, PyObject *c
     if (fit == Fit::kOtherKeys)
         return std::string(traits(a.kind).is_mapping ? "dictionary" : "fields") + " key mismatch; " +
                key_mismatch(node_keys(a.kind, refs_a), node_keys(b.kind, refs_b));
-    const bool has_fields = is_registered(a.kind) && has_keys(a.kind);
-    return std::string(has_fields ? "Mismatch of meta fields" : "Mismatch custom node data") +
-           "; expected: " + text(short_repr(data_of(a.kind, refs_a))) +
-           ", got: " + text(short_repr(data_of(b.kind, refs_b))) + (has_fields ? differing_fields(refs_a, refs_b) : "");
+    if (!is_callback(a.kind)) {
+        const Words words = meta_difference(a.kind, refs_a, refs_b);
+        return "Mismatch of meta fields; expected: " + words.first + ", got: " + words.second;
+    }
+    return "Mismatch custom node data; expected: " + text(short_repr(data_of(a.kind, refs_a))) +
+           ", got: " + text(short_repr(data_of(b.kind, refs_b)));
 }
 
 }  // namespace pydag

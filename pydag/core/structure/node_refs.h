@@ -86,6 +86,14 @@ inline bool has_identity(Kind kind, PyObject *const *refs) {
     return may_have_identity(kind) && (!is_registered(kind) || node_registration(refs).has_identity);
 }
 
+// Whether a walk has to ask a node even if it knows what to expect: Python code opens it, or sorts its keys.
+inline bool must_ask(Node node, PyObject *const *refs) {
+    if (is_callback(node.kind)) return !node_registration(refs).stand_in;
+    if (!traits(node.kind).is_mapping) return false;
+    const Keys &keys = MappingRefs{refs}.keys();
+    return !keys.has_constant_hashes || keys.size() != node.count;  // a kept structure may be without the keys
+}
+
 // Whether leaves directly below a node have no identity; `above`: whether those beside the node have none.
 inline bool are_leaves_values(Kind kind, PyObject *const *refs, bool above) {
     if (is_registered(kind)) return node_registration(refs).leaves_are_values;

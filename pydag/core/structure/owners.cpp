@@ -15,16 +15,10 @@ namespace {
 using Owners = uint8_t;  // the kinds of owner that a node has along its paths, as bits
 constexpr Owners kModule = 1, kOther = 2;
 
-// Whether something holds of the registration of a node.
-template <class Predicate>
-bool has_registration(const Structure &structure, Predicate predicate) {
-    return std::any_of(structure.refs, structure.refs + structure.num_refs, [=](PyObject *ref) {
-        return RegistrationBox::check(ref) && predicate(RegistrationBox::of(ref));
-    });
-}
-
-bool has_module(const Structure &structure) {
-    return has_registration(structure, [](const Registration &found) { return found.is_module; });
+// Whether some node is of a class that is registered with this flag.
+bool has_class(const Structure &structure, bool Registration::*flag) {
+    return std::any_of(structure.refs, structure.refs + structure.num_refs,
+                       [=](PyObject *ref) { return RegistrationBox::check(ref) && RegistrationBox::of(ref).*flag; });
 }
 
 // What each node has along its paths.
@@ -48,7 +42,7 @@ std::vector<Owners> owners_of(const Structure &structure) {
 
 nb::object value_leaves(const Structure &structure) {
     std::vector<uint32_t> values;
-    if (has_registration(structure, [](const Registration &found) { return found.leaves_are_values; })) {
+    if (has_class(structure, &Registration::leaves_are_values)) {
         const DownwardOrder order(structure);
         std::vector<uint8_t> is_owner(structure.num_nodes, 0);  // of values
         for (Cursor at(structure); at.is_at_node(); at.step()) {
@@ -62,7 +56,7 @@ nb::object value_leaves(const Structure &structure) {
 }
 
 nb::object module_leaves(const Structure &structure) {
-    if (!has_module(structure)) return tuple_of(tuple_of({}, 0), tuple_of({}, 0));
+    if (!has_class(structure, &Registration::is_module)) return tuple_of(tuple_of({}, 0), tuple_of({}, 0));
     const std::vector<Owners> owners = owners_of(structure);
     std::vector<uint32_t> owned, mixed;
     for (Cursor at(structure); at.is_at_node(); at.step()) {

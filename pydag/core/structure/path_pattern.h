@@ -8,7 +8,8 @@
 
 #include "base/sequence_table.h"
 
-#include <unordered_map>
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace pydag {
@@ -19,37 +20,63 @@ public:
     static constexpr State kNothing = 0;  // the empty set: no more text can match
 
     // `pattern`: a str.
-    explicit PathPattern(nb::handle pattern);
+    explicit PathPattern(nb::handle pattern) {
+        keep();  // kNothing
+        for_each_character(pattern, [&](Py_UCS4 c) {
+            if (c != '*' || pattern_.empty() || pattern_.back() != '*') pattern_.push_back(c);  // two stars mean one
+        });
+        pattern_.push_back(kEnd);
+        add(0);
+        start_ = keep();
+    }
 
     State start() const { return start_; }
-    // The state after some text.
-    State advance(State state, nb::handle text);
-    State either(State a, State b);
+    // The state after some text, a str.
+    State advance(State state, nb::handle text) {
+        now_.assign(sets_.items(state).begin(), sets_.items(state).end());
+        for_each_character(text, [&](Py_UCS4 c) {
+            now_.swap(before_);
+            now_.clear();
+            for (const uint32_t at : before_) {
+                if (pattern_[at] == '*') add(at);
+                else if (pattern_[at] == c || pattern_[at] == '?') add(at + 1);
+            }
+        });
+        return keep();
+    }
+    State either(State a, State b) {
+        if (a == b || b == kNothing) return a;
+        if (a == kNothing) return b;
+        const auto one = sets_.items(a), other = sets_.items(b);
+        now_.clear();
+        std::set_union(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(now_));
+        return keep();
+    }
     // Whether the text may end here.
-    bool accepts(State state) const;
+    bool accepts(State state) const {
+        const auto positions = sets_.items(state);
+        return !positions.empty() && pattern_[positions.back()] == kEnd;
+    }
 
 private:
-    using Word = uint32_t;
-    using Bits = std::vector<Word>;
-    static constexpr uint32_t kBits = 32;
-    static constexpr Py_UCS4 kAscii = 128;
+    using Positions = std::vector<uint32_t>;     // ascending
+    static constexpr Py_UCS4 kEnd = 0xFFFFFFFF;  // no character
 
-    static void set(Word *bits, uint32_t position) { bits[position / kBits] |= Word{1} << position % kBits; }
-    size_t &row_of(Py_UCS4 c) { return c < kAscii ? ascii_[c] : others_[c]; }
-    const Word *steps_of(Py_UCS4 c) const;
-    bool advance_by(Py_UCS4 c);  // moves `now_`; false when nothing is left
-    void close();                // a star also stands for nothing
-    State keep() { return sets_.find_or_add(now_.data(), size_).number; }
-    void take(State state) { now_.assign(sets_.items(state), sets_.items(state) + size_); }
+    template <class Visit>
+    static void for_each_character(nb::handle text, Visit visit) {
+        for (Py_ssize_t i = 0; i < PyUnicode_GET_LENGTH(text.ptr()); ++i) visit(PyUnicode_READ_CHAR(text.ptr(), i));
+    }
+    // Adds a position that is no smaller than the last one but one, and the next one where it is a star, which also
+    // stands for nothing.
+    void add(uint32_t position) {
+        if (!now_.empty() && now_.back() >= position) return;
+        now_.push_back(position);
+        if (pattern_[position] == '*') now_.push_back(position + 1);
+    }
+    State keep() { return sets_.find_or_add(now_.data(), now_.size()).number; }
 
-    const size_t size_;    // of a set, in words
-    uint32_t length_ = 0;  // of the pattern, without repeated stars
-    Bits stars_, now_;
-    // Rows of `size_` words: where in the pattern a character may stand. The first row is for characters that
-    // aren't in the pattern.
-    Bits rows_;
-    size_t ascii_[kAscii] = {};  // the index of a character's row in `rows_`
-    std::unordered_map<Py_UCS4, size_t> others_;
+    std::vector<Py_UCS4> pattern_;
+    Positions now_, before_;
     SequenceTable sets_;
     State start_;
 };

@@ -28,17 +28,16 @@ void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit vi
     }
 }
 
-// Adds one object per leaf: `make` makes each entry of its path, `finish` makes the object from a tuple of
-// them. Both may run Python code, so the objects are kept where nobody else can find them.
+// Adds one object per leaf: `finish` makes it from a tuple of `begin`, if there is one, and what `make(child_of,
+// is_first)` made for each step. Both may run Python code, so the objects are kept where nobody else can find them.
 template <class Make, class Finish>
-void collect(const Structure &structure, Ways &ways, Make make, Finish finish) {
+void collect(const Structure &structure, Ways &ways, nb::object begin, Make make, Finish finish) {
     RefBuffer<24> way;
+    if (begin.is_valid()) way.push_new(std::move(begin));
     walk_entries(
-        structure, [&](ChildOf at) { way.push_new(make(at.kind, at.refs, at.child)); },
-        [&] { way.drop_to(way.size() - 1); },
+        structure, [&](ChildOf at) { way.push_new(make(at, way.empty())); }, [&] { way.drop_to(way.size() - 1); },
         [&](uint32_t i) {
-            if (!structure.nodes[i].is_leaf()) return;
-            ways.push_new(finish(tuple_of(way.data(), way.size())));
+            if (structure.nodes[i].is_leaf()) ways.push_new(finish(tuple_of(way.data(), way.size())));
         });
 }
 
@@ -173,30 +172,25 @@ void rethrow_at(const Structure &structure, uint32_t node, const char *doing, co
 }
 
 void add_paths(const Structure &structure, Ways &ways) {
-    collect(structure, ways, entry_of, [](nb::object path) { return path; });
+    const auto entry = [](ChildOf at, bool) { return entry_of(at.kind, at.refs, at.child); };
+    collect(structure, ways, {}, entry, [](nb::object path) { return path; });
 }
 
 void add_accessors(const Structure &structure, Ways &ways) {
-    const nb::handle accessor = constants.accessor;
-    collect(structure, ways, accessor_entry, [=](nb::object path) { return call(accessor, path); });
+    const auto entry = [](ChildOf at, bool) { return accessor_entry(at.kind, at.refs, at.child); };
+    collect(structure, ways, {}, entry, [](nb::object path) { return call(nb::handle(constants.accessor), path); });
 }
 
 void add_texts(const Structure &structure, nb::handle roots, Ways &ways) {
     const bool are_many = PyTuple_CheckExact(roots.ptr());
     if (!are_many && !PyUnicode_CheckExact(roots.ptr())) fail(PyExc_TypeError, "the roots are text, or a tuple.");
     const auto make = [&](ChildOf at, bool is_first) {
-        if (!are_many || !is_first) return text_of_step(at.kind, at.refs, at.child);
+        if (!is_first) return text_of_step(at.kind, at.refs, at.child);
         PyObject *const root = item_or_null(roots, at.child);
         if (!root || !PyUnicode_CheckExact(root)) fail(PyExc_TypeError, "there are too few roots.");
         return nb::borrow(root);
     };
-    RefBuffer<24> way;
-    if (!are_many) way.push_borrowed(roots.ptr());
-    walk_entries(
-        structure, [&](ChildOf at) { way.push_new(make(at, way.empty())); }, [&] { way.drop_to(way.size() - 1); },
-        [&](uint32_t i) {
-            if (structure.nodes[i].is_leaf()) ways.push_new(joined(tuple_of(way.data(), way.size())));
-        });
+    collect(structure, ways, are_many ? nb::object() : nb::borrow(roots), make, joined);
 }
 
 }  // namespace pydag

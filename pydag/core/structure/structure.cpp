@@ -29,13 +29,6 @@ std::vector<Subtree> find_subtrees(const Structure &structure, Which which) {
     return subtrees;
 }
 
-bool is_same(const Structure &a, const Structure &b) {
-    return a.num_nodes == b.num_nodes && a.num_refs == b.num_refs && a.none_is_leaf == b.none_is_leaf &&
-           std::memcmp(a.nodes, b.nodes, a.num_nodes * sizeof(Node)) == 0 &&
-           std::equal(a.refs, a.refs + a.num_refs, b.refs) &&
-           checked(PyUnicode_Compare(a.namespace_, b.namespace_)) == 0;
-}
-
 void number_anchors(StructureBuilder &builder) {
     Buffer<uint32_t, 64> numbers;
     const size_t size = builder.nodes.size();

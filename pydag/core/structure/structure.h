@@ -47,9 +47,6 @@ struct Structure {
     std::span<PyObject *const> all_refs() const { return {refs, num_refs}; }
 };
 
-// Whether two structures consist of the same nodes and of the very same references.
-bool is_same(const Structure &a, const Structure &b);
-
 using Refs = RefBuffer<48>;
 
 // A structure while it is being made.

@@ -60,4 +60,31 @@ void StructureWriter::note(uint32_t position, uint32_t num_children) {
     around_.add(position, num_children, [&](uint32_t complete) { written_[complete].end = this->position(); });
 }
 
+void SubtreeCopier::copy(uint32_t slot, StructureWriter &writer) {
+    Buffer<uint32_t, 48> pending;
+    pending.push(slot);
+    ++round_;
+    while (!pending.empty()) {
+        interruptible_step();
+        const uint32_t position = source_.resolve(pending.pop());
+        const Node node = source_.node(position);
+        if (node.is_anchor) {
+            Copy &copy = copies_[source_.number(position)];
+            if (copy.round == round_) {
+                writer.repeat(copy.position);
+                continue;
+            }
+            copy = {round_, writer.position()};
+        }
+        writer.add(node, source_.refs(position));
+        source_.push_slots(position, pending, [](uint32_t child) { return child; });
+    }
+}
+
+void SubtreeCopier::copy(uint32_t slot, StructureBuilder &result) {
+    StructureWriter writer(result);
+    copy(slot, writer);
+    writer.finish(source_.structure.none_is_leaf, nb::borrow(source_.structure.namespace_));
+}
+
 }  // namespace pydag

@@ -7,6 +7,7 @@
 
 #include "base/interrupt.h"
 #include "structure/cursor.h"
+#include "structure/indexed_structure.h"
 
 namespace pydag {
 
@@ -37,6 +38,26 @@ private:
     Buffer<Written, 96> written_;
     Nesting<uint32_t> around_;  // by position
     bool has_aliases_ = false;
+};
+
+// Copies subtrees. An alias whose anchor lies outside becomes the anchor, and an object that only one slot of the copy
+// holds is no longer shared.
+class SubtreeCopier {
+public:
+    explicit SubtreeCopier(const IndexedStructure &source) : source_(source), copies_(source.anchors.size()) {}
+
+    // Writes the subtree in a slot of the source. Two calls share nothing: each writes its own anchors.
+    void copy(uint32_t slot, StructureWriter &writer);
+    // Makes a structure of its own from the subtree in a slot, with the options of the source.
+    void copy(uint32_t slot, StructureBuilder &result);
+
+private:
+    struct Copy {
+        uint32_t round = 0, position = 0;
+    };
+    const IndexedStructure &source_;
+    std::vector<Copy> copies_;  // of each anchor, by its number
+    uint32_t round_ = 0;
 };
 
 // Writes a structure anew: `write(cursor)` writes what replaces a node, without the node's children, or all

@@ -2,6 +2,7 @@
 #include "walks/flatten.h"
 
 #include "base/torch_module.h"
+#include "structure/compare.h"
 #include "walks/flatten_general.h"
 #include "walks/flatten_known.h"
 

@@ -5,7 +5,7 @@
 #include "base/object_set.h"
 #include "nodes/open.h"
 #include "nodes/owned_slots.h"
-#include "structure/asked_nodes.h"
+#include "structure/cursor.h"
 #include "walks/asking.h"
 #include "walks/borrowed_frame.h"
 #include "walks/leaf_class.h"
