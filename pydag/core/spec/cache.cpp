@@ -116,15 +116,6 @@ struct Cache {
 Cache &own() { return OwnOfThread<Cache>::get(); }
 Entry *entries() { return own().entries; }
 
-// Depends on the class, the size and the first keys of the root; and of a tuple's items, since the arguments of a call
-// are a tuple in a tuple.
-uint64_t hash_of_root(PyObject *root, const Setting &setting) {
-    RootHash hash;
-    hash.add(root);
-    hash.add_items(hash.add_items(root));
-    return hash.value() ^ setting.space * 31 ^ setting.none_is_leaf;
-}
-
 // Where what is remembered of such a root stands, or will stand.
 size_t slot_of(uint64_t root) {
     Cache &cache = own();
@@ -138,7 +129,10 @@ size_t slot_of(uint64_t root) {
 }  // namespace
 
 CachedStructure::CachedStructure(PyObject *root, const Setting &setting)
-    : root_(hash_of_root(root, setting)), slot_(slot_of(root_)), generation_(own().generation), setting_(setting) {
+    : root_(hash_of_root(root) ^ setting.space * 31 ^ setting.none_is_leaf),
+      slot_(slot_of(root_)),
+      generation_(own().generation),
+      setting_(setting) {
     Entry &entry = entries()[slot_];
     if (entry.root != root_ || entry.setting != setting) return;
     must_ask_ = entry.must_ask;

@@ -147,16 +147,80 @@ WrittenRefs::WrittenRefs(const Structure &structure) {
 
 EncodedRefs::EncodedRefs(nb::handle refs) : refs_(refs), decoded_(static_cast<size_t>(PyTuple_GET_SIZE(refs.ptr()))) {}
 
-void EncodedRefs::decode(size_t index, Use use) {
-    const nb::handle written(PyTuple_GET_ITEM(refs_.ptr(), static_cast<Py_ssize_t>(index)));
-    nb::object object = in_field("refs", index, [&] { return decode_ref(use, written); });
-    decoded_[index] = {use, std::move(object)};
+void EncodedRefs::decode(Node node, const size_t *indices, Refs &refs) {
+    nb::object registration;  // comes before what depends on it
+    for (uint32_t i = 0; i < num_refs(node); ++i) {
+        const Role role = traits(node.kind).roles[i];
+        nb::object ref = decode_ref(node, role, indices[i], registration);
+        if (role == Role::kRegistration) registration = ref;
+        refs.push_new(std::move(ref));
+    }
 }
 
-nb::object EncodedRefs::decode_ref(Use use, nb::handle state) {
-    if (use.role == Role::kRegistration) return decode_registration(state, use.kind);
-    if (use.role == Role::kClass) return decode_tuple_class(state, use.kind);
-    return decode_keys(state, use.role);
+nb::object EncodedRefs::decoded(size_t index, Use use) {
+    if (decoded_[index].use != use) {
+        const nb::handle state(PyTuple_GET_ITEM(refs_.ptr(), static_cast<Py_ssize_t>(index)));
+        nb::object object = in_field("refs", index, [&] {
+            if (use.role == Role::kRegistration) return decode_registration(state, use.kind);
+            return use.role == Role::kClass ? decode_tuple_class(state, use.kind) : decode_keys(state, use.role);
+        });
+        decoded_[index] = {use, std::move(object)};
+    }
+    return decoded_[index].object;
+}
+
+nb::object EncodedRefs::decode_names(Node node, size_t index, nb::handle registration) {
+    nb::object keys = decoded(index, {Role::kNames});
+    require(KeysBox::of(keys).size() == node.count, "a registered class must have one child for each field");
+    for (uint32_t child = 0; child < node.count; ++child)
+        require(PyUnicode_Check(KeysBox::of(keys).key(child)), "names of fields must be strings");
+    const nb::object data = RegistrationBox::of(registration).data;
+    if (data.is_none()) return keys;
+    require(equal_keys(data, keys), "the class has other fields now");
+    return data;
+}
+
+nb::object EncodedRefs::decode_ref(Node node, Role role, size_t index, nb::handle registration) {
+    const nb::handle ref(PyTuple_GET_ITEM(refs_.ptr(), static_cast<Py_ssize_t>(index)));
+    const auto has_items = [&](size_t count) {
+        return is_tuple(ref) && static_cast<size_t>(PyTuple_GET_SIZE(ref.ptr())) == count;
+    };
+    switch (role) {
+        case Role::kRegistration:
+            return decoded(index, {role, node.kind});
+        case Role::kNames:
+            return decode_names(node, index, registration);
+        case Role::kSortedKeys:
+        case Role::kKeys: {
+            nb::object keys = decoded(index, {role});
+            require(KeysBox::of(keys).size() == node.count, "a mapping must have one child for each key");
+            return keys;
+        }
+        case Role::kClass:
+            require(PyLong_AsSize_t(decoded(index, {role, node.kind}).ptr()) == node.count,
+                    "a tuple class must have one child for each field");
+            break;
+        case Role::kFactory:
+            require(ref.is_none() || PyCallable_Check(ref.ptr()), "a default factory must be callable");
+            break;
+        case Role::kMaxlen: {
+            const Py_ssize_t maxlen = PyLong_CheckExact(ref.ptr()) ? PyLong_AsSsize_t(ref.ptr()) : -1;
+            PyErr_Clear();
+            require(ref.is_none() || (maxlen >= 0 && static_cast<size_t>(maxlen) >= node.count),
+                    "maxlen of a deque must be None or at least its length");
+            break;
+        }
+        case Role::kEntries:
+            require(ref.is_none() || has_items(node.count), "entries must be None or one for each child");
+            break;
+        case Role::kMeta:
+            require(has_items(RegistrationBox::of(registration).meta_access.size()),
+                    "there must be one value for each meta field");
+            break;
+        default:
+            break;
+    }
+    return nb::borrow(ref);
 }
 
 }  // namespace pydag

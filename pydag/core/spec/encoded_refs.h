@@ -8,8 +8,6 @@
 #include "base/tuples.h"
 #include "structure/structure.h"
 
-#include <algorithm>
-#include <span>
 #include <vector>
 
 namespace pydag {
@@ -32,16 +30,11 @@ public:
     explicit EncodedRefs(nb::handle refs);
 
     size_t size() const { return decoded_.size(); }
-    // Moves on to the next node, which has the references at these indices.
-    void choose(std::span<const size_t> indices) { std::copy(indices.begin(), indices.end(), current_); }
-    PyObject *operator[](size_t i) const { return PyTuple_GET_ITEM(refs_.ptr(), current_[i]); }
-    // The i-th reference of the node, decoded as keys, as a registration, as the number of fields of a tuple class.
-    nb::object keys(size_t i, Role role) { return decoded(i, {role}); }
-    nb::object registration(size_t i, Kind kind) { return decoded(i, {Role::kRegistration, kind}); }
-    nb::object tuple_size(size_t i, Kind kind) { return decoded(i, {Role::kClass, kind}); }
+    // Checks the references of a node, which are those at these indices, by their roles, and adds them to `refs`.
+    void decode(Node node, const size_t *indices, Refs &refs);
 
 private:
-    // What a reference is used as; for a class, also the kind of the nodes that use it.
+    // What a reference is used as; for a registration and a class, also the kind of the nodes that use it.
     struct Use {
         Role role = Role::kNothing;
         Kind kind = Kind::kLeaf;
@@ -51,16 +44,11 @@ private:
         Use use;
         nb::object object;
     };
-    const nb::object &decoded(size_t i, Use use) {
-        const size_t index = current_[i];
-        if (decoded_[index].use != use) decode(index, use);
-        return decoded_[index].object;
-    }
-    void decode(size_t index, Use use);
-    static nb::object decode_ref(Use use, nb::handle state);
+    nb::object decoded(size_t index, Use use);
+    nb::object decode_ref(Node node, Role role, size_t index, nb::handle registration);
+    nb::object decode_names(Node node, size_t index, nb::handle registration);
 
     nb::handle refs_;
-    size_t current_[kMostRefs] = {};  // the indices of the references of this node
     std::vector<Decoded> decoded_;
 };
 

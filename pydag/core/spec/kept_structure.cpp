@@ -2,7 +2,7 @@
 #include "spec/kept_structure.h"
 
 #include "base/constant_size.h"
-#include "base/identity_table.h"
+#include "base/object_set.h"
 #include "base/weak_reference.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
@@ -16,51 +16,22 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{50} << 20, kMostBytesOfAnswers = size_t{16} << 10;
 
-// Adds up the sizes of distinct objects, more or less: if two objects fall on the same entry, each may be
-// counted several times.
-class Sizes {
-public:
-    void add(PyObject *object, size_t size) {
-        PyObject *&seen = seen_[hash_address(object) >> 56];
-        if (std::exchange(seen, object) != object) total_ += size;
-    }
-    size_t total() const { return total_; }
-
-private:
-    PyObject *seen_[256] = {};
-    size_t total_ = 0;
-};
-
 bool is_users_class(PyObject *object) {
     return PyType_Check(object) && is_heap_type(reinterpret_cast<PyTypeObject *>(object));
 }
 
-size_t harmless_size(PyObject *ref) {
-    if (PyType_Check(ref)) return is_users_class(ref) ? 0 : 1;
-    return small_constant_size(ref);
-}
-
-// About how many bytes a reference keeps alive; 0 if it must not be kept.
-size_t size_to_keep(PyObject *ref) {
+// About how many bytes a reference keeps alive; 0 if it must not be kept. Looks into tuples, down to this depth.
+// `stand_in`: of aux_data, that which opens the node: the library's own marks may be kept.
+size_t size_to_keep(PyObject *ref, int depth = 1, const StandIn *stand_in = nullptr) {
+    constexpr size_t kSizeOfMark = 512;
     if (KeysBox::check(ref)) return KeysBox::of(ref).num_bytes();
     if (RegistrationBox::check(ref)) return 1;
-    if (!PyTuple_CheckExact(ref)) return harmless_size(ref);
+    if (stand_in && stand_in->is_mark(ref)) return kSizeOfMark;
+    if (PyType_Check(ref)) return is_users_class(ref) ? 0 : 1;
+    if (!PyTuple_CheckExact(ref)) return small_constant_size(ref);
     size_t total = 64;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ref); ++i) {
-        const size_t size = harmless_size(PyTuple_GET_ITEM(ref, i));
-        if (size == 0) return 0;
-        total += size;
-    }
-    return total;
-}
-
-// The same of the aux_data of a node that a stand-in opens: what a library says of an instance, in tuples.
-size_t size_of_aux_data(PyObject *part, const StandIn &stand_in, int depth) {
-    constexpr size_t kSizeOfMark = 512;
-    if (!PyTuple_CheckExact(part)) return stand_in.is_mark(part) ? kSizeOfMark : harmless_size(part);
-    size_t total = 64;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(part); ++i) {
-        const size_t size = depth == 0 ? 0 : size_of_aux_data(PyTuple_GET_ITEM(part, i), stand_in, depth - 1);
+        const size_t size = depth == 0 ? 0 : size_to_keep(PyTuple_GET_ITEM(ref, i), depth - 1, stand_in);
         if (size == 0) return 0;
         total += size;
     }
@@ -75,7 +46,8 @@ bool is_answer(Role role) {
 Holdings find_holdings(const Structure &structure) {
     if (structure.num_nodes * sizeof(Node) > kMostBytes) return {};
     Holdings holdings;
-    Sizes sizes;
+    ObjectSet met;
+    size_t total = 0;
     for (Cursor at(structure); at.is_at_node(); at.step()) {
         const NodeRefs node{at.kind(), at.refs()};
         const bool is_asked = must_ask(at.node(), at.refs());
@@ -89,16 +61,16 @@ Holdings find_holdings(const Structure &structure) {
                 holdings.answers.push_back(at.extent().ref + i);
                 continue;
             }
-            const bool is_aux_data = node.role(i) == Role::kAuxData && node_registration(node.at).stand_in;
-            const size_t size =
-                is_aux_data ? size_of_aux_data(ref, *node_registration(node.at).stand_in, 3) : size_to_keep(ref);
+            const StandIn *const stand_in =
+                node.role(i) == Role::kAuxData ? node_registration(node.at).stand_in.get() : nullptr;
+            const size_t size = size_to_keep(ref, stand_in ? 3 : 1, stand_in);
             if (size == 0) return {};
-            sizes.add(ref, size);
+            if (met.add(ref)) total += size;
         }
     }
     holdings.may_be_kept = true;
     holdings.num_bytes = structure.num_nodes * sizeof(Node) + structure.num_refs * sizeof(PyObject *) +
-                         holdings.classes.size() * sizeof(Holdings::Class) + sizes.total();
+                         holdings.classes.size() * sizeof(Holdings::Class) + total;
     return holdings;
 }
 

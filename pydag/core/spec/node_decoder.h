@@ -12,18 +12,62 @@
 
 #include "base/interrupt.h"
 #include "spec/encoded_refs.h"
-#include "spec/node_checker.h"
+#include "spec/malformed.h"
+#include "structure/cursor.h"
+#include "types/registry.h"
 
 #include <algorithm>
 #include <vector>
 
 namespace pydag {
 
-// Checks the references of a node, which are those at these indices, by their roles, and adds them to `refs`.
-void decode_refs(Node node, std::span<const size_t> indices, EncodedRefs &encoded, Refs &refs);
+// Checks the nodes one by one: there is one root, subtrees are complete, aliases follow finished anchors.
+class NodeChecker {
+public:
+    explicit NodeChecker(bool none_is_leaf) : none_is_leaf_(none_is_leaf) {}
 
-// Calls `use` with each node, and the indices of its references, once they are checked. Returns the number of
-// shared objects.
+    void check(Node node) {
+        require(position_ == 0 || !around_.empty(), "it stands behind the end of the tree");
+        if (node.is_leaf() || node.is_none()) {
+            require(node.count == 0, "a leaf can't have children");
+            require(!node.is_none() || !none_is_leaf_, "None can't be a node where it is a leaf");
+        }
+        if (!is_in_this_python(node.kind)) throw Malformed("this Python has no " + std::string(traits(node.kind).name));
+        if (node.is_alias()) {
+            require(!node.is_anchor, "an alias can't be an anchor");
+            if (node.count >= finished_.size() || finished_[node.count] == 0)
+                throw Malformed("alias " + std::to_string(node.count) + " must stand behind its anchor");
+            finished_[node.count] = 2;
+        }
+        uint32_t number = UINT32_MAX;
+        if (node.is_anchor) {
+            if (!traits(node.kind).has_identity)
+                throw Malformed("a " + std::string(traits(node.kind).name) + " can't be shared");
+            number = static_cast<uint32_t>(finished_.size());
+            finished_.push_back(0);
+        }
+        around_.add(number, num_children(node), [&](uint32_t done) {
+            if (done != UINT32_MAX) finished_[done] = 1;
+        });
+        ++position_;
+    }
+    uint32_t finish_all() const {
+        require(position_ > 0 && around_.empty(), "nodes: some are missing");
+        for (size_t i = 0; i < finished_.size(); ++i)
+            if (finished_[i] != 2) throw Malformed("nodes: anchor " + std::to_string(i) + " has no alias");
+        return static_cast<uint32_t>(finished_.size());
+    }
+
+private:
+    bool none_is_leaf_;
+    size_t position_ = 0;
+    Nesting<uint32_t> around_;    // of anchors the number, else UINT32_MAX
+    std::vector<char> finished_;  // of each anchor: 0 open, 1 complete, 2 has an alias
+};
+
+// Calls `use` with each node, and the indices of its references, once all is checked that can be checked without the
+// references themselves: nesting, anchors and aliases, and that each reference is used. Returns the number of shared
+// objects.
 template <class Source, class Use>
 uint32_t for_each_node(Source &source, bool none_is_leaf, size_t num_refs_given, Use use) {
     const size_t size = source.size();
@@ -50,13 +94,6 @@ uint32_t for_each_node(Source &source, bool none_is_leaf, size_t num_refs_given,
     return num_shared;
 }
 
-// Checks all that can be checked without the references themselves: nesting, anchors and aliases, and that
-// each of `num_refs` references is used.
-template <class Source>
-void check_nodes(Source &source, bool none_is_leaf, size_t num_refs) {
-    for_each_node(source, none_is_leaf, num_refs, [](Node, const size_t *) {});
-}
-
 // Checks everything, and adds the nodes to a builder that knows its options already. `refs` is a tuple that
 // the caller owns, with the references as `EncodedRefs` writes them.
 template <class Source>
@@ -67,7 +104,7 @@ void decode_nodes(Source &source, nb::handle refs, StructureBuilder &builder) {
         for_each_node(source, builder.none_is_leaf, encoded.size(), [&](Node node, const size_t *indices) {
             builder.num_leaves += node.is_leaf();
             builder.nodes.push_reserved(node);
-            if (num_refs(node) > 0) decode_refs(node, {indices, num_refs(node)}, encoded, builder.refs);
+            if (num_refs(node) > 0) encoded.decode(node, indices, builder.refs);
         });
 }
 

@@ -21,9 +21,8 @@
 namespace pydag {
 
 Spec::Spec(StructureBuilder &&builder) : structure_(builder.view()) {
-    const size_t node_bytes = structure_.num_nodes * sizeof(Node), ref_bytes = structure_.num_refs * sizeof(PyObject *);
     // One block: the nodes, then the references.
-    const Node *const nodes = builder.nodes.hand_over(node_bytes + ref_bytes);
+    const Node *const nodes = builder.nodes.hand_over(size_in_bytes());
     auto *const refs = reinterpret_cast<PyObject **>(const_cast<Node *>(nodes) + structure_.num_nodes);
     std::copy_n(structure_.refs, structure_.num_refs, refs);
     structure_.nodes = nodes;
@@ -57,10 +56,6 @@ bool Spec::has_nodes_of(PyTypeObject *cls) {
     for (Cursor at(structure_); at.is_at_node(); at.step())
         if (class_of_node(at.kind(), at.refs()) == type) return true;
     return false;
-}
-
-size_t Spec::size_in_bytes() const {
-    return structure_.num_nodes * sizeof(Node) + structure_.num_refs * sizeof(PyObject *);
 }
 
 namespace {

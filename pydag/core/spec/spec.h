@@ -37,7 +37,9 @@ public:
         return structure_;
     }
     const Structure &structure_or_empty() const { return structure_; }
-    size_t size_in_bytes() const;
+    size_t size_in_bytes() const {
+        return structure_.num_nodes * sizeof(Node) + structure_.num_refs * sizeof(PyObject *);
+    }
 
     // Equal structures have equal hashes, in every process. Classes count by their names; keys that are
     // strings, and strings among the meta fields and aux_data, by what they say; no key and no aux_data is
@@ -125,11 +127,7 @@ nb::object make_spec(Spec &&spec);
 // The spec in a Python object; TypeError if it isn't one.
 const Spec &spec_of(nb::handle object);
 
-// The state that pickles (pickle.cpp), and back (unpickle.cpp): everything is checked, ValueError or
-// TypeError says what is wrong.
-inline constexpr long kStateFormat = 2;
-// How many bytes the index of a reference takes, where there are so many.
-inline size_t index_width(size_t num_refs) { return num_refs <= 0x100 ? 1 : num_refs <= 0x10000 ? 2 : 4; }
+// The state that pickles (pickle.cpp), and back: everything is checked, ValueError or TypeError says what is wrong.
 nb::object state_of(const Spec &spec);
 void restore_state(nb::handle state, StructureBuilder &builder);
 
