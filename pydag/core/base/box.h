@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/capi.h"
-#include "base/poison.h"
+#include "base/memory.h"
 
 #include <initializer_list>
 #include <new>

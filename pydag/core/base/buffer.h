@@ -6,8 +6,7 @@
 #pragma once
 
 #include "base/capi.h"
-#include "base/large_memory.h"
-#include "base/poison.h"
+#include "base/memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -115,7 +114,7 @@ public:
 private:
     void grow(size_t count) {
         size_ = std::max(2 * size_, count);
-        chunks_.push_back(unwritten_array<T>(size_));
+        chunks_.emplace_back(new T[size_]);  // not written: `make_unique` would
         next_ = chunks_.back().get();
         end_ = next_ + size_;
     }

@@ -222,24 +222,8 @@ inline bool has_references(PyObject *object, Py_ssize_t count) {
 #define PYDAG_HAS_DICT_WATCHERS
 #endif
 
-// While it lives, no collection of garbage starts by itself, whose finalizers would run Python code.
-// From 3.12 on none starts in the middle of a C function anyway.
-class GcPause {
-public:
-#if PY_VERSION_HEX < 0x030C0000
-    GcPause() : was_enabled_(PyGC_Disable()) {}
-    ~GcPause() {
-        if (was_enabled_) PyGC_Enable();
-    }
-    GcPause(const GcPause &) = delete;
-    GcPause &operator=(const GcPause &) = delete;
-
-private:
-    const int was_enabled_;
-#else
-    GcPause() {}
-#endif
-};
+// Whether a collection of garbage may start in the middle of a C function.
+inline constexpr bool kCollectsWithinCalls = PY_VERSION_HEX < 0x030C0000;
 
 #ifndef Py_GIL_DISABLED
 // A reference to an object that is there, but may be in the middle of being destroyed; null then.

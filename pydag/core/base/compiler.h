@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #if defined(_MSC_VER)
 #include <intrin.h>
@@ -29,13 +28,6 @@ inline uintptr_t stack_address() {
 #else
     return reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
 #endif
-}
-
-// An array whose elements hold anything until they are written: `std::make_unique_for_overwrite`, which the
-// libraries of Clang before 16 lack.
-template <class T>
-std::unique_ptr<T[]> unwritten_array(size_t size) {
-    return std::unique_ptr<T[]>(new T[size]);
 }
 
 }  // namespace pydag

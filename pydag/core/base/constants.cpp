@@ -49,42 +49,9 @@ void make_constants() {
     made.argument_names = checked(Py_BuildValue("(ss)", "args", "kwargs")).release().ptr();
     const char *const options[] = {"is_leaf", "none_is_leaf", "namespace", "identity"};
     for (size_t i = 0; i < std::size(options); ++i) made.option_names[i] = interned(options[i]);
-    made.add_note = interned("add_note");
-    made.notes = interned("__notes__");
-    made.all = interned("all");
-    made.args = interned("args");
-    made.as_dict = interned("_asdict");
-    made.aval = interned("_aval");
-    made.buf = interned("_buf");
-    made.compare = interned("compare");
-    made.dataclass_params = interned("__dataclass_params__");
-    made.default_factory = interned("default_factory");
-    made.dlpack = interned("__dlpack__");
-    made.eq = interned("eq");
-    made.eq_method = interned("__eq__");
-    made.fields = interned("_fields");
-    made.fill = interned("fill");
-    made.frozen = interned("frozen");
-    made.func = interned("func");
-    made.hash_method = interned("__hash__");
-    made.keywords = interned("keywords");
-    made.kind = interned("kind");
-    made.make = interned("_make");
-    made.maxlen = interned("maxlen");
-    made.memory_space = interned("memory_space");
-    made.module = interned("__module__");
-    made.name = interned("name");
-    made.positions = interned("positions");
-    made.refs = interned("_refs");
-    made.sharding = interned("_sharding");
-    made.start = interned("start");
-    made.step = interned("step");
-    made.stop = interned("stop");
-    made.torch_module = interned("Module");
-    made.torch_nn = interned("torch.nn");
-    made.tree = interned("tree");
-    made.value = interned("value");
-    made.values = interned("values");
+#define PYDAG_MAKE(member, text) made.member = interned(text)
+    PYDAG_NAMES(PYDAG_MAKE);
+#undef PYDAG_MAKE
     constants = made;
 }
 

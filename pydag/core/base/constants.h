@@ -11,6 +11,18 @@
 
 namespace pydag {
 
+// The strings that are looked up: for each the name of its member, and its text.
+#define PYDAG_NAMES(DO)                                                                                               \
+    DO(add_note, "add_note"), DO(notes, "__notes__"), DO(all, "all"), DO(args, "args"), DO(as_dict, "_asdict"),       \
+        DO(aval, "_aval"), DO(buf, "_buf"), DO(compare, "compare"), DO(dataclass_params, "__dataclass_params__"),     \
+        DO(default_factory, "default_factory"), DO(dlpack, "__dlpack__"), DO(eq, "eq"), DO(eq_method, "__eq__"),      \
+        DO(fields, "_fields"), DO(fill, "fill"), DO(frozen, "frozen"), DO(func, "func"), DO(hash_method, "__hash__"), \
+        DO(keywords, "keywords"), DO(kind, "kind"), DO(make, "_make"), DO(maxlen, "maxlen"),                          \
+        DO(memory_space, "memory_space"), DO(module, "__module__"), DO(name, "name"), DO(positions, "positions"),     \
+        DO(refs, "_refs"), DO(sharding, "_sharding"), DO(start, "start"), DO(step, "step"), DO(stop, "stop"),         \
+        DO(torch_module, "Module"), DO(torch_nn, "torch.nn"), DO(tree, "tree"), DO(value, "value"),                   \
+        DO(values, "values")
+
 inline constexpr size_t kNumTreeKinds = 12;  // of optree.PyTreeKind
 
 // Owned for the life of the process: a static owning object would be destroyed after the
@@ -33,11 +45,9 @@ struct Constants {
     PyObject *empty_text;                     // ""
     PyObject *argument_names;                 // ("args", "kwargs")
     PyObject *option_names[4];                // of FlattenOptions, in the order of OptionIndex
-    // Strings; each has the name of its member here, some with underscores around it or `method` behind.
-    PyObject *add_note, *notes, *all, *args, *as_dict, *aval, *buf, *compare, *dataclass_params, *default_factory,
-        *dlpack, *eq, *eq_method, *fields, *fill, *frozen, *func, *hash_method, *keywords, *kind, *make, *maxlen,
-        *memory_space, *module, *name, *positions, *refs, *sharding, *start, *step, *stop, *torch_module, *torch_nn,
-        *tree, *value, *values;
+#define PYDAG_DECLARE(member, text) *member
+    PyObject PYDAG_NAMES(PYDAG_DECLARE);
+#undef PYDAG_DECLARE
 };
 inline Constants constants = {};
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/equality.h"
 
-#include "base/pairwise.h"
-
 namespace pydag {
 namespace {
 

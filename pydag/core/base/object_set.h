@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/capi.h"
-#include "base/large_memory.h"
+#include "base/memory.h"
 
 #include <cstdlib>
 #include <cstring>

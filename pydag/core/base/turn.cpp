@@ -5,34 +5,31 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <thread>
-#include <vector>
 
 namespace pydag {
 namespace {
 
-struct Waiter {
-    PyThreadState *thread;
-    const Turn *turn;
-};
-// Guarded by the mutex. Not destroyed: threads may wait while the process ends.
-std::vector<Waiter> &waiters() {
-    static auto *const all = new std::vector<Waiter>;
+// The turn for which each thread waits. Guarded by the mutex. Not destroyed: threads may wait while the process ends.
+std::map<PyThreadState *, const Turn *> &waits() {
+    static auto *const all = new std::map<PyThreadState *, const Turn *>;
     return *all;
 }
 
 }  // namespace
 
-// Says, while it lives, that this thread waits for a turn.
+// Says, while it lives, that this thread waits for a turn. The handler of a signal may wait within a wait.
 class Waiting {
 public:
-    explicit Waiting(const Turn &turn) : self_(PyThreadState_Get()) {
+    explicit Waiting(const Turn &turn) : self_(PyThreadState_Get()), turn_(&turn) {
         const Guard guard(turn_mutex);
-        waiters().push_back({self_, &turn});
+        before_ = std::exchange(waits()[self_], turn_);
     }
     ~Waiting() {
         const Guard guard(turn_mutex);
-        waiters().erase(std::next(last_of(self_)).base());
+        if (before_) waits()[self_] = before_;
+        else waits().erase(self_);
     }
     Waiting(const Waiting &) = delete;
     Waiting &operator=(const Waiting &) = delete;
@@ -41,24 +38,19 @@ public:
     // does. Of the threads in a circle the last one to wait finds all others waiting.
     bool closes_circle() const {
         const Guard guard(turn_mutex);
-        auto at = last_of(self_);
-        for (size_t i = 0; i < waiters().size(); ++i) {
-            PyThreadState *const owner = at->turn->owner_.load(std::memory_order_acquire);
+        const Turn *at = turn_;
+        for (size_t i = 0; at && i < waits().size(); ++i) {
+            PyThreadState *const owner = at->owner_.load(std::memory_order_acquire);
             if (owner == self_) return true;
-            at = last_of(owner);
-            if (at == waiters().rend()) return false;
+            const auto found = waits().find(owner);
+            at = found == waits().end() ? nullptr : found->second;
         }
         return false;
     }
 
 private:
-    // The handler of a signal may wait within a wait.
-    static std::vector<Waiter>::reverse_iterator last_of(const PyThreadState *thread) {
-        return std::find_if(waiters().rbegin(), waiters().rend(),
-                            [=](const Waiter &waiter) { return waiter.thread == thread; });
-    }
-
     PyThreadState *const self_;
+    const Turn *const turn_, *before_;
 };
 
 void Turn::wait(const char *circle) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
+#include "base/gc_pause.h"
 #include "base/tuples.h"
 #include "bind/bind.h"
 #include "nodes/attribute_stand_in.h"

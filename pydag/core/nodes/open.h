@@ -11,6 +11,7 @@
 
 #include "base/constants.h"
 #include "base/error.h"
+#include "base/gc_pause.h"
 #include "base/same_key.h"
 #include "base/threads.h"
 #include "nodes/open_options.h"

@@ -2,8 +2,8 @@
 #include "spec/cache.h"
 
 #include "base/identity_table.h"
-#include "base/own_of_thread.h"
 #include "base/same_key.h"
+#include "base/threads.h"
 #include "base/weak_reference.h"
 #include "spec/root_hash.h"
 #include "structure/cursor.h"

@@ -2,7 +2,7 @@
 #include "types/class_hash.h"
 
 #include "base/constants.h"
-#include "base/own_of_thread.h"
+#include "base/threads.h"
 #include "base/text_hash.h"
 #include "types/class_table.h"
 

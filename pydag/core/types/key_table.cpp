@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/key_table.h"
 
-#include "base/own_of_thread.h"
+#include "base/threads.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #ifdef Py_GIL_DISABLED
 
-#include "base/own_of_thread.h"
+#include "base/threads.h"
 
 #include <memory>
 #include <unordered_map>

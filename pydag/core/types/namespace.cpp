@@ -3,7 +3,7 @@
 
 #include "base/constants.h"
 #include "base/error.h"
-#include "base/own_of_thread.h"
+#include "base/threads.h"
 #include "types/registry.h"
 #include "types/type_table.h"
 

@@ -3,7 +3,6 @@
 
 #include "base/constants.h"
 #include "base/equality.h"
-#include "base/pairwise.h"
 #include "base/stack_room.h"
 #include "base/text_hash.h"
 #include "types/dataclass_values.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/copy.h"
 
-#include "base/build_pause.h"
+#include "base/gc_pause.h"
 #include "base/interrupt.h"
 #include "walks/flatten.h"
 #include "walks/unflatten.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten_pure.h"
 
+#include "base/gc_pause.h"
 #include "base/identity_table.h"
 #include "base/interrupt.h"
 #include "nodes/owned_slots.h"

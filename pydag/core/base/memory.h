@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for millions of objects. The system hands out memory page by page, when a page is first touched,
-// which can take longer than the walk that fills it. With large pages it does so a few hundred times less.
+// What is done with memory before it is first written.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -13,7 +13,8 @@
 
 namespace pydag {
 
-// To be called before the memory is written. It is a hint: if the system ignores it, only time is lost.
+// For memory of millions of objects. The system hands out memory page by page, when a page is first touched, which can
+// take longer than the walk that fills it. With large pages it does so a few hundred times less. It is a hint.
 inline void ask_for_large_pages(void *memory, size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     constexpr size_t kLeast = size_t{8} << 20, kLargePage = size_t{2} << 20;
@@ -23,6 +24,14 @@ inline void ask_for_large_pages(void *memory, size_t bytes) {
     madvise(reinterpret_cast<void *>(first), last - first, MADV_HUGEPAGE);
 #else
     (void)memory, (void)bytes;
+#endif
+}
+
+// Finds reads of memory that nobody has written: in a build for the sanitizers (PYDAG_POISON) it fills the memory with
+// a pattern, which is the address of no object. Does nothing in other builds.
+inline void poison([[maybe_unused]] void *memory, [[maybe_unused]] size_t bytes) {
+#ifdef PYDAG_POISON
+    if (bytes > 0) std::memset(memory, 0xA5, bytes);
 #endif
 }
 
