@@ -9,7 +9,7 @@
 #include "base/sequence_table.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 #include <vector>
 
 namespace pydag {
@@ -26,6 +26,7 @@ public:
             if (c != '*' || pattern_.empty() || pattern_.back() != '*') pattern_.push_back(c);  // two stars mean one
         });
         pattern_.push_back(kEnd);
+        now_.resize(pattern_.size()), before_.resize(pattern_.size());
         add(0);
         start_ = keep();
     }
@@ -33,13 +34,17 @@ public:
     State start() const { return start_; }
     // The state after some text, a str.
     State advance(State state, nb::handle text) {
-        now_.assign(sets_.items(state).begin(), sets_.items(state).end());
+        const auto positions = sets_.items(state);
+        size_ = positions.size();
+        std::copy(positions.begin(), positions.end(), now_.begin());
         for_each_character(text, [&](Py_UCS4 c) {
             now_.swap(before_);
-            now_.clear();
-            for (const uint32_t at : before_) {
-                if (pattern_[at] == '*') add(at);
-                else if (pattern_[at] == c || pattern_[at] == '?') add(at + 1);
+            const size_t size = std::exchange(size_, 0);
+            for (size_t i = 0; i < size; ++i) {
+                const uint32_t at = before_[i];
+                const Py_UCS4 expected = pattern_[at];
+                if (expected == '*') add(at);
+                else if (expected == c || expected == '?') add(at + 1);
             }
         });
         return keep();
@@ -48,8 +53,8 @@ public:
         if (a == b || b == kNothing) return a;
         if (a == kNothing) return b;
         const auto one = sets_.items(a), other = sets_.items(b);
-        now_.clear();
-        std::set_union(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(now_));
+        const auto end = std::set_union(one.begin(), one.end(), other.begin(), other.end(), now_.begin());
+        size_ = static_cast<size_t>(end - now_.begin());
         return keep();
     }
     // Whether the text may end here.
@@ -59,24 +64,27 @@ public:
     }
 
 private:
-    using Positions = std::vector<uint32_t>;     // ascending
     static constexpr Py_UCS4 kEnd = 0xFFFFFFFF;  // no character
 
     template <class Visit>
     static void for_each_character(nb::handle text, Visit visit) {
-        for (Py_ssize_t i = 0; i < PyUnicode_GET_LENGTH(text.ptr()); ++i) visit(PyUnicode_READ_CHAR(text.ptr(), i));
+        const int kind = PyUnicode_KIND(text.ptr());
+        const void *const data = PyUnicode_DATA(text.ptr());
+        const Py_ssize_t length = PyUnicode_GET_LENGTH(text.ptr());
+        for (Py_ssize_t i = 0; i < length; ++i) visit(PyUnicode_READ(kind, data, i));
     }
     // Adds a position that is no smaller than the last one but one, and the next one where it is a star, which also
     // stands for nothing.
     void add(uint32_t position) {
-        if (!now_.empty() && now_.back() >= position) return;
-        now_.push_back(position);
-        if (pattern_[position] == '*') now_.push_back(position + 1);
+        if (size_ > 0 && now_[size_ - 1] >= position) return;
+        now_[size_++] = position;
+        if (pattern_[position] == '*') now_[size_++] = position + 1;
     }
-    State keep() { return sets_.find_or_add(now_.data(), now_.size()).number; }
+    State keep() { return sets_.find_or_add(now_.data(), size_).number; }
 
     std::vector<Py_UCS4> pattern_;
-    Positions now_, before_;
+    std::vector<uint32_t> now_, before_;  // positions, ascending, with room for all
+    size_t size_ = 0;                     // of `now_`
     SequenceTable sets_;
     State start_;
 };
