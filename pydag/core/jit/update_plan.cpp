@@ -5,7 +5,7 @@
 #include "base/tuples.h"
 #include "jit/result.h"
 #include "spec/spec.h"
-#include "walks/write_leaves.h"
+#include "walks/update.h"
 
 namespace pydag {
 namespace {

@@ -37,7 +37,7 @@ nb::object make_updated(nb::handle parts);
 // That tuple.
 nb::object open_updated(nb::handle updated);
 
-// Writes these leaves, a tuple or list, into a tree as the plan says; see write_leaves.h.
+// Writes these leaves, a tuple or list, into a tree as the plan says; see walks/update.h.
 void carry_out(nb::handle plan, nb::handle tree, nb::handle leaves);
 // Writes what a function has returned, an Updated, into its arguments. `result`: what was built of its result. Returns
 // that, with the objects of the arguments in it that the function has returned.

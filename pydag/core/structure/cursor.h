@@ -76,8 +76,13 @@ public:
             open_.push({item, std::exchange(to_come_, num_children)});
             return;
         }
-        close(item);
-        add_closed(close);
+        for (;;) {
+            close(item);
+            if (--to_come_ > 0 || open_.empty()) return;
+            const Open complete = open_.pop();
+            to_come_ = complete.to_come_around;
+            item = complete.item;
+        }
     }
     // The same for a node without children for which there is nothing to be done when it is complete.
     template <class Close>

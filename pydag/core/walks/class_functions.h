@@ -22,10 +22,15 @@ public:
         if (is_one_for_all_ || type == last_type_) return last_;
         return find_by_class(type);
     }
-    // TypeError: there is no function for this object.
-    [[noreturn]] void fail_missing(PyObject *object) const;
+    // TypeError where `find` has none.
+    nb::handle get(nb::handle object) {
+        PyObject *const function = find(object.ptr());
+        if (!function) fail_missing(object.ptr());
+        return function;
+    }
 
 private:
+    [[noreturn]] void fail_missing(PyObject *object) const;
     PyObject *find_by_class(PyTypeObject *type);
     void add(PyObject *cls, PyObject *function, const char *name);
 

@@ -1,45 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/fold.h"
 
-#include "structure/paths.h"
+#include "structure/indexed_structure.h"
+#include "types/values.h"
 #include "walks/class_functions.h"
-#include "walks/post_order.h"
+#include "walks/fold_structure.h"
+
+#include <unordered_map>
 
 namespace pydag {
 namespace {
 
-class Fold {
+class ContextFold {
 public:
-    Fold(ClassFunctions &functions, const Structure &structure, const NodeObjects &objects)
-        : functions_(functions), structure_(structure), objects_(objects), memo_(structure) {}
+    ContextFold(ClassFunctions &functions, ClassFunctions &down, const Structure &structure, const NodeObjects &objects)
+        : functions_(functions), down_(down), objects_(objects), tree_(structure) {}
 
-    nb::object run() {
+    nb::object run(nb::handle context) {
         try {
-            visit_children_first(structure_, *this);
+            pending_.push({0, number_of(context)});
+            while (!pending_.empty()) {
+                interruptible_step();
+                visit(pending_.pop());
+            }
         } catch (...) {
-            rethrow_at(structure_, position_, "folding");
+            rethrow_at(tree_.structure, position_, "folding");
         }
         return values_.pop_owned();
     }
 
-    void visit(const VisitedNode &at) {
-        position_ = at.position;
-        const Node node = structure_.nodes[at.position];
-        PyObject *const object = objects_[at.position], *const function = functions_.find(object);
-        if (!function) functions_.fail_missing(object);
-        const nb::object children = values_.take_tuple(values_.size() - node.count);
-        nb::object value = call(nb::handle(function), nb::handle(object), children);
-        if (node.is_anchor) memo_.set(at.number, value);
+private:
+    // A slot, later the node that it holds, and the context in which the node is folded.
+    struct Task {
+        uint32_t position, context;
+    };
+
+    void visit(Task task) {
+        const auto finish = [this](Task complete) { this->finish(complete); };
+        task.position = position_ = tree_.resolve(task.position);
+        if (const auto known = memo_.find(key(task)); known != memo_.end()) {
+            values_.push_borrowed(results_[known->second]);
+            return around_.add_closed(finish);
+        }
+        const uint32_t count = tree_.node(position_).count;
+        const uint32_t context = count > 0 ? below(task) : 0;
+        tree_.push_slots(task.position, pending_, [=](uint32_t slot) { return Task{slot, context}; });
+        around_.add(task, count, finish);
+    }
+
+    void finish(Task task) {
+        position_ = task.position;
+        const nb::handle object = objects_[position_], function = functions_.get(object);
+        const nb::object children = values_.take_tuple(values_.size() - tree_.node(position_).count);
+        nb::object value = call(function, object, children, nb::handle(contexts_[task.context]));
+        memo_.emplace(key(task), static_cast<uint32_t>(results_.size()));
+        results_.push_borrowed(value.ptr());
         values_.push_new(std::move(value));
     }
-    void visit_alias(uint32_t number) { values_.push_borrowed(memo_[number]); }
 
-private:
-    ClassFunctions &functions_;
-    const Structure &structure_;
+    // The context of a node's children: that of the node itself, if the mapping has no function for it.
+    uint32_t below(Task task) {
+        PyObject *const object = objects_[task.position], *const function = down_.find(object);
+        if (!function) return task.context;
+        return number_of(call(nb::handle(function), nb::handle(object), nb::handle(contexts_[task.context])));
+    }
+
+    uint32_t number_of(nb::handle context) {
+        if (Py_TYPE(context.ptr())->tp_hash == PyObject_HashNotImplemented)
+            fail(PyExc_TypeError,
+                 "a context must be hashable: an object is folded once for each context. This one isn't: %U\n"
+                 "  A tuple or a frozenset may do.",
+                 short_repr(context).ptr());
+        if (PyObject_Hash(context.ptr()) == -1) nb::raise_python_error();
+        return contexts_.number_of(context);
+    }
+
+    static uint64_t key(Task task) { return uint64_t{task.position} << 32 | task.context; }
+
+    ClassFunctions &functions_, &down_;
     const NodeObjects &objects_;
-    RefBuffer<96> values_;
-    AnchorMemo memo_;
+    const IndexedStructure tree_;
+    ValueTable contexts_;
+    Buffer<Task, 48> pending_;  // the slots to come
+    Nesting<Task> around_;
+    RefBuffer<96> values_, results_;
+    std::unordered_map<uint64_t, uint32_t> memo_;  // (position, context) -> among the results
     uint32_t position_ = 0;
 };
 
@@ -50,8 +95,20 @@ nb::object fold(nb::handle function, nb::handle tree, const FlattenOptions &opti
     NodeObjects objects;
     Flattened parts(tree, options, &objects);
     parts.remember();
+    return fold_structure(parts.structure(), "folding", [&](const VisitedNode &at, Stack &results) {
+        const nb::handle object = objects[at.position], own = functions.get(object);
+        return call(own, object, results.take_tuple(results.size() - at.node.count));
+    });
+}
+
+nb::object fold_with_context(nb::handle function, nb::handle tree, nb::handle down, nb::handle context,
+                             const FlattenOptions &options) {
+    ClassFunctions functions(function, "f"), functions_down(down, "down");
+    NodeObjects objects;
+    Flattened parts(tree, options, &objects);
+    parts.remember();
     const Structure structure = parts.structure();
-    return Fold(functions, structure, objects).run();
+    return ContextFold(functions, functions_down, structure, objects).run(context);
 }
 
 }  // namespace pydag

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Computes over a DAG from its leaves up: a function is called once for each distinct object, with
-// the object and what it gave for the children.
+// Functions that go over a DAG from its leaves up, once for each distinct object.
 //
-// The DAG is taken apart before the function is called first. So a function that changes an object
-// doesn't change what the fold goes through, and everything that it may be called with is owned.
+// The DAG is taken apart before a function of the user's is called first. So a function that changes an object doesn't
+// change what the walk goes through, and everything that it may be called with is owned.
 #pragma once
 
 #include "walks/flatten.h"
 
 namespace pydag {
 
-// Returns what `function(node, children)` returned for the root. `function` may be a mapping from classes to
-// functions.
+// Returns what `function(node, children)` returned for the root. `children` is what it returned for the children.
+// `function` may be a mapping from classes to functions.
 nb::object fold(nb::handle function, nb::handle tree, const FlattenOptions &options);
 
 // With information from above: `down(node, context)` gives the context of the node's children, and
@@ -20,5 +19,15 @@ nb::object fold(nb::handle function, nb::handle tree, const FlattenOptions &opti
 // context of its own.
 nb::object fold_with_context(nb::handle function, nb::handle tree, nb::handle down, nb::handle context,
                              const FlattenOptions &options);
+
+// Replaces each object by what `function(node)` returns for it, with its parts rewritten; the result is not rewritten
+// again. An object in which nothing changed stays the same object. `function` may be a mapping from classes to
+// functions; objects of other classes stay. A value that is replaced by an equal one of the same type is unchanged.
+nb::object rewrite(nb::handle function, nb::handle tree, const FlattenOptions &options);
+
+// Makes equal parts one object ("hash consing"). Nodes are equal by class, keys in the order in which they were filled
+// in, aux_data and children; leaves by identity, values by type and `==`. Of equal nodes the first one stays; it is
+// rebuilt only if something below it was merged. If nothing is merged, the same tree comes back.
+nb::object intern(nb::handle tree, const FlattenOptions &options);
 
 }  // namespace pydag

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/intern.h"
-
 #include "base/sequence_table.h"
 #include "nodes/build.h"
 #include "structure/compare.h"
 #include "structure/node_refs.h"
-#include "structure/paths.h"
 #include "types/keys.h"
 #include "types/values.h"
-#include "walks/post_order.h"
+#include "walks/fold.h"
+#include "walks/fold_structure.h"
 
 namespace pydag {
 namespace {
@@ -44,80 +42,62 @@ private:
 class Intern {
 public:
     Intern(const Structure &structure, const NodeObjects &objects, Namespace &space)
-        : structure_(structure), objects_(objects), space_(space), values_(&space) {
-        anchors_.resize(structure.num_shared);
-    }
+        : structure_(structure),
+          objects_(objects),
+          space_(space),
+          values_(&space),
+          numbers_(structure.num_nodes),
+          anchor_numbers_(structure.num_shared) {}
 
     nb::object run() {
-        try {
-            visit_children_first(structure_, *this);
-        } catch (...) {
-            rethrow_at(structure_, position_, "interning");
-        }
-        return nb::borrow(object_of(parts_.back()));
+        return fold_structure(structure_, "interning", [this](const VisitedNode &at, Stack &results) {
+            return at.node.is_leaf() ? leaf(at) : merged(at, results);
+        });
     }
-
-    void visit(const VisitedNode &at) {
-        position_ = at.position;
-        const Node node = structure_.nodes[at.position];
-        const Part part = node.is_leaf() ? leaf(at.position) : merged(node, at);
-        parts_.push(part);
-        if (node.is_anchor) anchors_[at.number] = part;
-    }
-    void visit_alias(uint32_t number) { parts_.push(anchors_[number]); }
 
 private:
-    // A child: the number that it shares with all equal parts, and its position.
-    struct Part {
-        uint32_t number, position;
-        bool is_value;  // a leaf that is never replaced, even by an equal one
-    };
-
-    // The object that replaces a part.
-    PyObject *object_of(const Part &part) const {
-        return part.is_value ? objects_[part.position] : unique_[part.number];
-    }
-
     // The first number of a key.
     enum : uint32_t { kValue, kObject, kFirstType };
 
-    Part leaf(uint32_t position) {
-        PyObject *const object = objects_[position];
-        const bool is_value = space_.find(Py_TYPE(object)).identity == kNoIdentity;
+    // A leaf that is a value is never replaced, even by an equal one.
+    nb::object leaf(const VisitedNode &at) {
+        const nb::handle object = objects_[at.position];
+        const bool is_value = space_.find(Py_TYPE(object.ptr())).identity == kNoIdentity;
         const uint32_t key[] = {is_value ? kValue : kObject,
-                                is_value ? values_.number_of(object) : number_of_address(object)};
-        const auto [number, is_new] = keys_.find_or_add(key, 2);
-        if (is_new) unique_.push_borrowed(object);
-        return {number, position, is_value};
+                                is_value ? values_.number_of(object) : number_of_address(object.ptr())};
+        if (is_new(at, key, 2)) unique_.push_borrowed(object.ptr());
+        return nb::borrow(is_value ? object : unique_[numbers_[at.position]]);
     }
 
-    Part merged(Node node, const VisitedNode &at) {
+    nb::object merged(const VisitedNode &at, Stack &results) {
         PyObject *const object = objects_[at.position];
-        const nb::object type = nb::borrow(reinterpret_cast<PyObject *>(Py_TYPE(object)));
         key_.resize_down(0);
-        key_.push(kFirstType + number_of_address(type.ptr()));
-        const NodeRefs refs{node.kind, at.refs};
+        key_.push(kFirstType + number_of_address(as_object(Py_TYPE(object))));
+        const NodeRefs refs{at.node.kind, at.refs};
         for (uint32_t i = 0; i < refs.size(); ++i) {
             if (!is_compared(refs.role(i))) continue;
             const RefNumbers::Pair numbers = refs_.of(refs.ref(i));
             key_.push(numbers.first), key_.push(numbers.second);
         }
-        const size_t base = parts_.size() - node.count;
-        bool has_changed = false;
-        for (size_t i = base; i < parts_.size(); ++i) {
-            key_.push(parts_[i].number);
-            has_changed |= object_of(parts_[i]) != objects_[parts_[i].position];
+        const size_t base = results.size() - at.node.count;
+        for (uint32_t i = 0; i < at.node.count; ++i) {
+            const Node child = structure_.nodes[at.children[i]];
+            key_.push(child.is_alias() ? anchor_numbers_[child.count] : numbers_[at.children[i]]);
         }
-        const auto [number, is_new] = keys_.find_or_add(key_.data(), key_.size());
-        if (is_new) unique_.push_new(has_changed ? rebuilt(node, at, base) : nb::borrow(object));
-        parts_.resize_down(base);
-        return {number, at.position, false};
+        if (is_new(at, key_.data(), key_.size())) {
+            const bool is_kept = at.keeps_children(objects_.data(), results.data() + base);
+            unique_.push_new(is_kept ? nb::borrow(object) : build_node(at.node.kind, at.refs, results, base, once_));
+        }
+        results.drop_to(base);
+        return nb::borrow(unique_[numbers_[at.position]]);
     }
 
-    nb::object rebuilt(Node node, const VisitedNode &at, size_t base) {
-        Stack children;
-        for (size_t i = base; i < parts_.size(); ++i) children.push_borrowed(object_of(parts_[i]));
-        return build_node(node.kind, at.refs, children, 0, once_);
+    // Whether no other node has this key. Notes the number that the node shares with all equal ones.
+    bool is_new(const VisitedNode &at, const uint32_t *key, size_t count) {
+        const auto [number, is_new] = keys_.find_or_add(key, count);
+        numbers_[at.position] = number;
+        if (at.node.is_anchor) anchor_numbers_[at.number] = number;
+        return is_new;
     }
 
     // Types and leaves, both of which stay alive.
@@ -138,11 +118,9 @@ private:
     uint32_t num_addresses_ = 0;
     SequenceTable keys_;
     RefBuffer<48> unique_;  // by number
-    Buffer<Part, 96> parts_;
     Buffer<uint32_t, 32> key_;
     MadeOnce once_;
-    std::vector<Part> anchors_;  // by number
-    uint32_t position_ = 0;
+    std::vector<uint32_t> numbers_, anchor_numbers_;  // of the nodes by position; of the anchors by their number
 };
 
 }  // namespace

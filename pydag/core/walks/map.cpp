@@ -6,7 +6,7 @@
 #include "base/interrupt.h"
 #include "spec/spec.h"
 #include "structure/cursor.h"
-#include "structure/paths.h"
+#include "walks/fold_structure.h"
 #include "walks/match.h"
 #include "walks/unflatten.h"
 
@@ -34,7 +34,7 @@ void add_hint(nb::python_error &error, nb::handle leaf) {
     PyErr_Clear();
 }
 
-class Rows final : public LeafSource {
+class Rows {
 public:
     Rows(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
          Extra extra)
@@ -55,7 +55,7 @@ public:
     const Structure &structure() const { return structure_; }
 
     // What the function returns for the next leaf; or the leaf itself, if the function isn't called for it.
-    nb::object next() override {
+    nb::object next() {
         const size_t i = next_++;
         PyObject *const *const leaf = parts_.leaves().data() + i;
         try {
@@ -142,7 +142,14 @@ nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb:
                      const FlattenOptions &options, Extra extra) {
     Rows rows(function, tree, rests, select, options, extra);
     const Structure &structure = rows.structure();
-    if (has_callbacks(structure)) return unflatten(structure, rows, "mapping");
+    if (has_callbacks(structure)) {
+        MadeOnce once;
+        return fold_structure(structure, "mapping", [&](const VisitedNode &at, Stack &results) {
+            const Node node = at.node;
+            if (node.is_leaf()) return rows.next();
+            return build_node(node.kind, at.refs, results, results.size() - node.count, once);
+        });
+    }
     // No code of the user's sees when the containers are built, so they are built after all calls.
     RefBuffer<96> answers;
     answers.reserve(structure.num_leaves);

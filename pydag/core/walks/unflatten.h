@@ -12,19 +12,7 @@
 
 namespace pydag {
 
-// Where the leaves come from: `next()` gives the next one, in order.
-class LeafSource {
-public:
-    virtual nb::object next() = 0;
-
-protected:
-    ~LeafSource() = default;
-};
-
-// Builds the DAG of `structure`. `doing` is what an error says was going on.
-nb::object unflatten(const Structure &structure, LeafSource &leaves, const char *doing = "unflattening");
-
-// From the leaves in an array that holds them meanwhile.
+// From the leaves in an array that holds them meanwhile. `doing` is what an error says was going on.
 nb::object unflatten(const Structure &structure, PyObject *const *leaves, const char *doing = "unflattening");
 
 // From an iterable of leaves; ValueError where there are too few or too many.

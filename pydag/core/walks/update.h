@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes other leaves into the objects of a DAG.
+// Writes other leaves into the objects of a DAG. All containers stay the same objects, except tuples, which are
+// replaced by new ones. All or nothing: everything that may fail is tried before the first write, and if a write fails
+// nevertheless, the others are undone.
 #pragma once
 
 #include "walks/flatten.h"
 
 namespace pydag {
 
-// Replaces each leaf of `target` by what `source` holds for it, in place: all containers stay the same
-// objects, except tuples, which are replaced by new ones. All or nothing: everything that may fail is
-// tried before the first write, and if a write fails nevertheless, the others are undone.
+struct NewLeaves {
+    const Structure &structure;  // of the target
+    PyObject *const *leaves;     // the new leaf in the place of each; null where the leaf stays
+    Namespace &space;
+    // Says how instances of a class are written that a flatten function opens. Called with the class, it returns a
+    // function of the instance and the tuple of its new children, or None if they can't be written. Null: none can.
+    nb::handle writers;
+    // Whether objects may be written whose class is registered with another library by its fields.
+    bool writes_foreign = false;
+    Roots roots;  // what the target is called in messages
+};
+
+// ValueError if the target has another structure. TypeError if an object would have to change that can't be written.
+void write_leaves(nb::handle target, const NewLeaves &given);
+
+// Replaces each leaf of `target` by the leaf that `source` has for it. `writers` as above; None: none.
 //
-// `writers` says how nodes with a flatten function are written, as in write_leaves.h; None: they can't be.
-//
-// TypeError for a root that is a leaf or a tuple, and if a node with a flatten function would have
-// to change that can't be written; ValueError and SharingError if the trees don't fit.
+// TypeError, too, for a root that is a leaf or a tuple; ValueError and SharingError if the trees don't fit.
 void update(nb::handle target, nb::handle source, nb::handle writers, const FlattenOptions &options);
 
 }  // namespace pydag
