@@ -6,19 +6,19 @@
 PyDagSpec({'a': *, 'b': []})
 """
 
-import pydag as _pydag
+from .optree_api import made_specs as _specs
 
-defaultdict = _pydag.dagspec_defaultdict
-deque = _pydag.dagspec_deque
-dict = _pydag.dagspec_dict
-from_collection = _pydag.dagspec_from_collection
-frozendict = _pydag.dagspec_frozendict
-leaf = _pydag.dagspec_leaf
-list = _pydag.dagspec_list
-namedtuple = _pydag.dagspec_namedtuple
-none = _pydag.dagspec_none
-ordereddict = _pydag.dagspec_ordereddict
-structseq = _pydag.dagspec_structseq
-tuple = _pydag.dagspec_tuple
+defaultdict = _specs.dagspec_defaultdict
+deque = _specs.dagspec_deque
+dict = _specs.dagspec_dict
+from_collection = _specs.dagspec_from_collection
+frozendict = _specs.dagspec_frozendict
+leaf = _specs.dagspec_leaf
+list = _specs.dagspec_list
+namedtuple = _specs.dagspec_namedtuple
+none = _specs.dagspec_none
+ordereddict = _specs.dagspec_ordereddict
+structseq = _specs.dagspec_structseq
+tuple = _specs.dagspec_tuple
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -103,11 +103,8 @@ def downward_imports(source: str, module: str, is_package: bool = False) -> list
     ]
 
 
-# The core or a user calls these; what does the work is imported when they are called. The package
-# imports `dag` and `dagspec`, its functions under shorter names, at their first use.
+# The core or a user calls these; what does the work is imported when they are called.
 CALLED = {
-    "pydag.dag",
-    "pydag.dagspec",
     "pydag.__main__",
     "pydag._core",
     "pydag.structure.hints",

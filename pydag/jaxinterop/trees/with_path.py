@@ -9,7 +9,7 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import take_apart
-from pydag.public.hints import check_function
+from pydag.public.arguments import check_function
 from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Dag, IsLeaf, Leaf
 
