@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.sharing.memory import MemoryKey, memory_of
-from pydag.structure.merged import with_merged_leaves
+from pydag.structure.reshared import with_merged_leaves
 from pydag.typing import Leaf
 
 from .arrays import of_class

@@ -46,6 +46,7 @@ def dag_partition(
     return left, spec.unflatten([fillvalue if is_chosen else leaf for leaf, is_chosen in pairs])
 
 
+@with_options
 def dag_replace_nones(
     sentinel: Any,
     tree: Dag,
@@ -58,9 +59,6 @@ def dag_replace_nones(
 
     Args:
         sentinel: The replacement; the same object at each place.
-        tree: The DAG.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
 
     Raises:
         CycleError: An object contains itself.

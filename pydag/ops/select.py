@@ -69,79 +69,62 @@ def _by_class(classes: tuple[type, ...], spec: PyDagSpec, leaves: Sequence[Leaf]
 _Link = tuple[int, Any]  # a step, and the link of the steps before it; None at the root
 
 
-class _Prefix:
-    """A tree prefix of booleans, and the structure that it is matched with."""
-
-    def __init__(self, flags: Sequence[bool], prefix: Listing, listing: Listing) -> None:
-        self._flags = dict(zip(prefix.leaves, flags, strict=True))
-        self._prefix, self._listing = prefix, listing
-        # The flags that each node got, and for each flag the way that led to it.
-        self._told: list[dict[bool, _Link | None]] = [{} for _ in listing.records]
-
-    def select(self) -> list[bool]:
-        """The flag of each leaf."""
-        self._match()
-        return self._hand_down()
-
-    def _match(self) -> None:
-        """Walks both structures as far as the prefix goes; visits each pair of nodes once."""
-        pending: list[tuple[int, int, _Link | None]] = [(0, 0, None)]
-        seen = set()
-        while pending:
-            inner, outer, link = pending.pop()
-            inner, outer = self._prefix.target(inner), self._listing.target(outer)
-            if (inner, outer) in seen:
-                continue
+def _by_prefix(flags: Sequence[bool], prefix: Listing, listing: Listing) -> list[bool]:
+    """The flag of each leaf. Walks both structures together, and visits each pair of nodes once."""
+    flag_at = dict(zip(prefix.leaves, flags, strict=True))
+    # The flags that each node got, and for each flag the way that led to it.
+    answers: list[dict[bool, _Link | None]] = [{} for _ in listing.records]
+    seen = set()
+    pending: list[tuple[int, int, _Link | None]] = [(0, 0, None)]
+    while pending:
+        inner, outer, link = pending.pop()
+        inner, outer = prefix.target(inner), listing.target(outer)
+        if inner in flag_at:
+            below: list[tuple[int, int]] = []
+            if flag_at[inner] not in answers[outer]:
+                answers[outer][flag_at[inner]] = link
+                below = [(inner, child) for child in listing.children(outer)]
+        elif (inner, outer) in seen:
+            continue
+        else:
             seen.add((inner, outer))
-            if inner in self._flags:
-                self._told[outer].setdefault(self._flags[inner], link)
-            else:
-                pending += [(a, b, (b, link)) for a, b in self._pairs(inner, outer, link)]
-
-    def _pairs(self, inner: int, outer: int, link: _Link | None) -> list[tuple[int, int]]:
-        prefix, node = self._prefix.records[inner], self._listing.records[outer]
-        own = self._prefix.named_children(inner)
-        others = self._listing.named_children(outer)
-        if not prefix.fits(node) or own.keys() != others.keys():
-            raise ValueError(
-                "the prefix of booleans doesn't fit the tree\n"
-                f"  at {self._text(link)}\n"
-                f"  prefix: {_outline(prefix, own)}\n"
-                f"  tree:   {_outline(node, others)}"
+            below = _pairs(prefix, inner, listing, outer, link)
+        pending += [(a, b, (b, link)) for a, b in reversed(below)]
+    for leaf in listing.leaves:
+        if len(answers[leaf]) == 2:
+            raise SharingError(
+                "the prefix of booleans gives one object two answers\n"
+                f"  {_text(listing, answers[leaf][True])}: True\n"
+                f"  {_text(listing, answers[leaf][False])}: False\n"
+                "  Both paths lead to one object: give them one answer."
             )
-        if own:
-            return [(own[entry], others[entry]) for entry in own]
-        return list(zip(self._prefix.children(inner), self._listing.children(outer), strict=True))
+    return [True in answers[leaf] for leaf in listing.leaves]
 
-    def _hand_down(self) -> list[bool]:
-        listing, told = self._listing, self._told
-        for position in listing.downwards():
-            record, answers = listing.records[position], told[position]
-            if record.is_alias:
-                for flag, link in answers.items():
-                    told[listing.target(position)].setdefault(flag, link)
-            elif answers:
-                for child in listing.children(position):
-                    for flag, link in answers.items():
-                        told[child].setdefault(flag, (child, link))
-        for leaf in listing.leaves:
-            if len(told[leaf]) == 2:
-                raise self._conflict(told[leaf])
-        return [True in told[leaf] for leaf in listing.leaves]
 
-    def _text(self, link: _Link | None) -> str:
-        steps: list[str] = []
-        while link is not None:
-            step, link = link
-            steps.append(step_text(self._listing.records[step]))
-        return shorten("tree" + "".join(reversed(steps)))
-
-    def _conflict(self, answers: dict[bool, _Link | None]) -> SharingError:
-        return SharingError(
-            "the prefix of booleans gives one object two answers\n"
-            f"  {self._text(answers[True])}: True\n  {self._text(answers[False])}: False\n"
-            "  Both paths lead to one object: give them one answer."
+def _pairs(
+    prefix: Listing, inner: int, listing: Listing, outer: int, link: _Link | None
+) -> list[tuple[int, int]]:
+    """The children of two nodes, in pairs."""
+    record, node = prefix.records[inner], listing.records[outer]
+    own, others = prefix.named_children(inner), listing.named_children(outer)
+    if not record.fits(node) or own.keys() != others.keys():
+        raise ValueError(
+            "the prefix of booleans doesn't fit the tree\n"
+            f"  at {_text(listing, link)}\n"
+            f"  prefix: {_outline(record, own)}\n"
+            f"  tree:   {_outline(node, others)}"
         )
+    if own:
+        return [(own[entry], others[entry]) for entry in own]
+    return list(zip(prefix.children(inner), listing.children(outer), strict=True))
+
+
+def _text(listing: Listing, link: _Link | None) -> str:
+    steps: list[str] = []
+    while link is not None:
+        step, link = link
+        steps.append(step_text(listing.records[step]))
+    return shorten("tree" + "".join(reversed(steps)))
 
 
 def _outline(record: Record, entries: dict[Any, int]) -> str:
@@ -242,7 +225,7 @@ def select(
     tree = _flattened(where, namespace)
     flags = _prefix_flags(*tree) if tree is not None and is_prefix(where, namespace) else None
     if tree is not None and flags is not None:
-        return _Prefix(flags, Listing.of(tree[1]), Listing.of(spec)).select()
+        return _by_prefix(flags, Listing.of(tree[1]), Listing.of(spec))
     if type(where) is list:
         found = [False] * len(leaves)
         for item in where:

@@ -75,36 +75,24 @@ class _ChildEntry(optree.PyTreeEntry):
         return f"{node}.children[{self.entry!r}]"
 
 
-# class, (object) -> (children, aux_data), (aux_data, children) -> object
+# class, (object) -> (children, aux_data, names of the children), (aux_data, children) -> object
 _RULES: tuple[tuple[Any, Any, Any], ...] = (
-    (Anchor, lambda x: ((x.value,), x.index), lambda index, values: Anchor(index, *values)),
-    (Alias, lambda x: ((), x.index), lambda index, _: Alias(index)),
+    (Anchor, lambda x: ((x.value,), x.index, ("value",)), lambda index, c: Anchor(index, *c)),
+    (Alias, lambda x: ((), x.index, ()), lambda index, _: Alias(index)),
     (
         Node,
-        lambda x: (x.children, (x.type, x.aux_data)),
+        lambda x: (x.children, (x.type, x.aux_data), None),
         lambda aux, c: Node(aux[0], aux[1], tuple(c)),
     ),
 )
-
-
-def _tell_optree() -> None:
-    """Registers the three classes with optree, with the names of their children."""
-    entries: dict[Any, tuple[str, ...]] = {Anchor: ("value",), Alias: ()}
-
-    def with_entries(cls: Any, flatten: Any) -> Any:
-        return (lambda x: (*flatten(x), entries[cls])) if cls in entries else flatten
-
-    for cls, flatten, unflatten in _RULES:
-        optree.register_pytree_node(
-            cls,
-            with_entries(cls, flatten),
-            unflatten,
-            path_entry_type=_ChildEntry if cls is Node else optree.GetAttrEntry,
-            namespace=GLOBAL_NAMESPACE,
-        )
-
-
-_tell_optree()
+for _cls, _flatten, _unflatten in _RULES:
+    optree.register_pytree_node(
+        _cls,
+        _flatten,
+        _unflatten,
+        path_entry_type=_ChildEntry if _cls is Node else optree.GetAttrEntry,
+        namespace=GLOBAL_NAMESPACE,
+    )
 
 _jax_knows = False
 
@@ -117,7 +105,7 @@ def _tell_jax() -> None:
         return
     _jax_knows = True
     for cls, flatten, unflatten in _RULES:
-        tree_util.register_pytree_node(cls, flatten, unflatten)
+        tree_util.register_pytree_node(cls, lambda x, f=flatten: f(x)[:2], unflatten)
 
 
 @with_options

@@ -6,7 +6,6 @@ The copy of a ref has its own content. `copy.copy` would give another handle on 
 
 import copy
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import pydag._core as _core
@@ -54,12 +53,8 @@ class Contents:
         self.source = source
         self._pairs: list[tuple[Any, Any]] = []
         refs = [i for i, leaf in enumerate(leaves) if is_ref(leaf)]
-        if refs:
-            self._match(leaves, spec, refs, source)
-
-    def _match(
-        self, leaves: Sequence[Leaf], spec: PyDagSpec, refs: Sequence[int], source: Dag
-    ) -> None:
+        if not refs:
+            return
         found: Any = spec.flatten_up_to(source)
         for i in refs:
             new, ref = found[i], leaves[i]

@@ -56,42 +56,24 @@ class SharedObject:
         return SharedObject, (self.index, self.kind, self.type, self.paths, self.object)
 
 
-class _Paths:
-    """The paths to the shared objects of a spec, computed at their first use."""
-
-    def __init__(self, spec: "PyDagSpec") -> None:
-        self.spec = spec
-        self.known: dict[int, tuple[Any, ...]] = {0: ()}  # by position
-
-    @functools.cached_property
-    def listing(self) -> Any:
-        from pydag.structure.listing import Listing
-
-        return Listing.of(self.spec)
-
-    def to(self, position: int) -> tuple[Any, ...]:
-        steps = []
-        while position not in self.known:
-            steps.append(self.listing.records[position].entry)
-            position = self.listing.parents[position]
-        return self.known[position] + tuple(reversed(steps))
-
-    def of(self, index: int) -> tuple[tuple[Any, ...], ...]:
-        """The paths of the shared object with this number: a path for each of its slots."""
-        slots = self.listing.slots[index]
-        paths = tuple(map(self.to, slots))
-        self.known[slots[0]] = paths[0]
-        return paths
-
-
 def shared_of_spec(spec: "PyDagSpec", objects: Sequence[Any] | None = None) -> list[SharedObject]:
     """The result of `PyDagSpec.shared`; with the objects, the result of `shared_objects`."""
-    paths = _Paths(spec)
+
+    @functools.cache
+    def listing() -> Any:
+        from pydag.structure.listing import Listing
+
+        return Listing.of(spec)
+
+    def paths(index: int) -> tuple[tuple[Any, ...], ...]:
+        """A path for each slot of the shared object with this number."""
+        return tuple(map(listing().path, listing().slots[index]))
+
     shared = []
     for index, kind, cls in spec._shared():
         one = SharedObject.__new__(SharedObject)
         found = None if objects is None else objects[index]
         of_object = cls if objects is None else builtins.type(found)
-        vars(one).update(index=index, kind=kind, type=of_object, object=found, _find=paths.of)
+        vars(one).update(index=index, kind=kind, type=of_object, object=found, _find=paths)
         shared.append(one)
     return shared

@@ -50,6 +50,7 @@ def dag_replace(
     return result
 
 
+@with_options
 def dag_combine(
     *trees: Dag,
     is_leaf: IsLeaf | None = None,
@@ -63,11 +64,8 @@ def dag_combine(
 
     Args:
         trees: At least one tree.
-        is_leaf: Asked once per distinct object before it is opened, and once per occurrence of a
-            value. True keeps the object whole, as a leaf. Asked of the first tree.
-        namespace: Classes registered in this namespace are nodes, too.
-        identity: "nodes" gives leaves no identity: one that stands in two places is two leaves.
-            Makes no difference here: only the sharing of containers counts.
+        is_leaf: ... Asked of the first tree.
+        identity: ... Makes no difference here: only the sharing of containers counts.
 
     Raises:
         TypeError: There is no tree.
@@ -79,7 +77,8 @@ def dag_combine(
     """
     if not trees:
         raise TypeError("dag_combine() takes one tree at least")
-    _check_identity(identity)
+    if identity not in ("all", "nodes"):
+        raise ValueError(f"identity must be 'all' or 'nodes', got {identity!r}")
     first, spec = _core.flatten(
         trees[0], is_leaf=is_leaf, none_is_leaf=True, namespace=namespace, identity="nodes"
     )
@@ -87,11 +86,6 @@ def dag_combine(
     columns = [first, *(_core.match_at(spec, tree, f"trees[{i}]") for i, tree in others)]
     chosen = (next((x for x in row if x is not None), None) for row in zip(*columns, strict=True))
     return _core.unflatten(spec, list(chosen))
-
-
-def _check_identity(identity: Identity) -> None:
-    if identity not in ("all", "nodes"):
-        raise ValueError(f"identity must be 'all' or 'nodes', got {identity!r}")
 
 
 @with_options

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structure of a tree in which some shared objects are split."""
+"""Structures in which some shared objects are split, or some leaves are one object."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
@@ -38,7 +38,7 @@ def apart(listing: Listing, spec: PyDagSpec, state: Hashable, below: Below) -> A
         below: Gives the states of children.
     """
     rows, refs = _core.nodes_of(spec)
-    found, again = list[tuple[Any, ...]](), set[int]()  # an alias has its anchor's place in `found`
+    found = list[tuple[Any, ...]]()
     places: dict[tuple[int, Any], int] = {}
     leaves, states = list[int](), list[Any]()
     waiting = [(0, state)]
@@ -47,7 +47,6 @@ def apart(listing: Listing, spec: PyDagSpec, state: Hashable, below: Below) -> A
         position = listing.target(slot)
         place = places.setdefault((position, state), len(found))
         if place < len(found):
-            again.add(place)
             found.append(("alias", False, place))
             continue
         found.append(rows[position])
@@ -56,10 +55,37 @@ def apart(listing: Listing, spec: PyDagSpec, state: Hashable, below: Below) -> A
             states.append(state)
         children = listing.children(position)
         waiting += reversed(list(zip(children, below(position, state, children), strict=True)))
-    anchors = {place: number for number, place in enumerate(sorted(again))}
+    return Apart(_spec_of(spec, found, refs), leaves, states)
+
+
+def with_merged_leaves(spec: PyDagSpec, same: Mapping[int, int]) -> PyDagSpec:
+    """The structure in which earlier leaves replace some leaves.
+
+    Args:
+        spec: The structure.
+        same: Maps the number of each replaced leaf to the number of the earlier leaf that takes its
+            places.
+    """
+    rows, refs = _core.nodes_of(spec)
+    leaves = [place for place, row in enumerate(rows) if row[0] == "leaf"]
+    anchors = [place for place, row in enumerate(rows) if row[1]]
+    merged: dict[int, int] = {}
+    for leaf, earlier in sorted(same.items()):
+        merged[leaves[leaf]] = merged.get(leaves[earlier], leaves[earlier])
+    found = list[tuple[Any, ...]]()
+    for place, row in enumerate(rows):
+        first = anchors[row[2]] if row[0] == "alias" else place
+        target = merged.get(first, first)
+        found.append(row if target == place else ("alias", False, target))
+    return _spec_of(spec, found, refs)
+
+
+def _spec_of(spec: PyDagSpec, rows: Sequence[tuple[Any, ...]], refs: Any) -> PyDagSpec:
+    """A structure from the rows of its nodes; an alias has the place of its anchor among them."""
+    places = sorted({row[2] for row in rows if row[0] == "alias"})
+    anchors = {place: number for number, place in enumerate(places)}
     made = tuple(
         ("alias", False, anchors[row[2]]) if row[0] == "alias" else (row[0], i in anchors, *row[2:])
-        for i, row in enumerate(found)
+        for i, row in enumerate(rows)
     )
-    whole = _core.spec_from_nodes(spec.none_is_leaf, spec.namespace, made, refs)
-    return Apart(whole, leaves, states)
+    return _core.spec_from_nodes(spec.none_is_leaf, spec.namespace, made, refs)

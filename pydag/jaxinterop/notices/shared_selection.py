@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.content.paths import Roots, path_texts
 from pydag.ops.select import is_prefix, select, where_there
-from pydag.structure.apart import apart
 from pydag.structure.listing import Listing
+from pydag.structure.reshared import apart
 from pydag.typing import Leaf, Where
 
 from .source import warn_at_call
