@@ -51,14 +51,11 @@ class Config(NamedTuple):
 
     def check(self) -> Iterator[Finding]:
         """Whether all places agree."""
-        if len(set(self.said.values())) > 1:
-            tied = [place for place, value in self.said.items() if value]
-            untied = [place for place, value in self.said.items() if not value]
-            yield Finding(
-                "error",
-                (*tied, *untied),
-                f"{CONFIG} says both: tied by {listed(tied)}, untied by {listed(untied)}",
-            )
+        tied = [place for place, value in self.said.items() if value]
+        untied = [place for place, value in self.said.items() if not value]
+        if tied and untied:
+            text = f"{CONFIG} says both: tied by {listed(tied)}, untied by {listed(untied)}"
+            yield Finding("error", (*tied, *untied), text)
 
 
 def read_config(folder: str) -> tuple[Config | None, list[Finding]]:
@@ -85,10 +82,8 @@ def read_config(folder: str) -> tuple[Config | None, list[Finding]]:
 
 
 def _object(rows: list[tuple[str, Any]], twice: list[str]) -> dict[str, Any]:
-    found = dict(rows)
-    if len(found) < len(rows):
-        twice.extend(key for key, count in Counter(key for key, _ in rows).items() if count > 1)
-    return found
+    twice.extend(key for key, count in Counter(key for key, _ in rows).items() if count > 1)
+    return dict(rows)
 
 
 def _odd(places: dict[str, Any], twice: list[str]) -> Iterator[Finding]:

@@ -20,10 +20,6 @@ READABLE = (
 _SAFELY = "that isn't a format that can be read safely. "
 
 
-class UnknownFormatError(ValueError):
-    """A file is of no format that can be read."""
-
-
 def read_file(path: str) -> Container:
     """The content of a file.
 
@@ -34,39 +30,32 @@ def read_file(path: str) -> Container:
     file = RawFile(path)
     try:
         return _read(file)
-    except UnknownFormatError as error:
+    except BaseException as error:
         file.close()
-        raise UnknownFormatError(f"{path!r}: {error}") from None
-    except ValueError as error:
-        file.close()
-        raise ValueError(f"{path!r}: {error}") from None
-    except BaseException:
-        file.close()
+        if isinstance(error, ValueError):
+            raise ValueError(f"{path!r}: {error}") from None
         raise
 
 
 def _read(file: RawFile) -> Container:
     if looks_like_safetensors(file):
-        problem: ValueError | None = None
         try:
             return read_safetensors(file)
-        except ValueError as error:
-            problem = error
-        if file.read(0, 4) != MAGIC and not is_zip(file):
-            raise problem
+        except ValueError:
+            if file.read(0, 4) != MAGIC and not is_zip(file):
+                raise
     if is_zip(file):
         records = entries(file)
-        prefix = prefix_of(records)
-        if prefix is not None:
+        if (prefix := prefix_of(records)) is not None:
             return read_torch(file, records, prefix)
-        raise UnknownFormatError(f"it is a zip file, and none of torch's. Known are {READABLE}")
+        raise ValueError(f"it is a zip file, and none of torch's. Known are {READABLE}")
     if file.size > 4 and file.read(0, 4) == MAGIC:
         return read_gguf(file)
     if is_cut_short(file):
         found = Container("torch", file)
         found.error((), "the file is cut short: a zip file of torch's without its end")
         return found
-    raise UnknownFormatError(_guess(file))
+    raise ValueError(_guess(file))
 
 
 def _guess(file: RawFile) -> str:

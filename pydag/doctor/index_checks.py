@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pydag.files.index import SHARD, Index, read_index
 from pydag.files.replacing import ReplacedError, is_folder_locked, version_of
 
-from .finding import Damage, Finding, listed, shown
+from .finding import Damage, Finding, grouped, listed, shown
 from .formats import read_file
 from .model import Model
 from .stored import Container
@@ -38,16 +38,15 @@ def open_indexed(path: str, asked: str) -> Model:
     index = read_index(path)
     findings: list[Finding] = []
     found: dict[str, Container | None] = {}
-    for file in dict.fromkeys(index.files.values()):
+    for file, own in grouped(index.files, index.files.__getitem__).items():
         found[file] = None
-        own = [array for array, place in index.files.items() if place == file]
         try:
             found[file] = read_file(index.path_of(file))
-        except FileNotFoundError:
-            text = f"the index names {shown(file)}, which isn't there, for {listed(own)}"
-            findings.append(Damage("error", (file, *own), text))
         except (ValueError, OSError) as error:
-            findings.append(Damage("error", (file, *own), f"{shown(file)} can't be read: {error}"))
+            text = f"{shown(file)} can't be read: {error}"
+            if isinstance(error, FileNotFoundError):
+                text = f"the index names {shown(file)}, which isn't there, for {listed(own)}"
+            findings.append(Damage("error", (file, *own), text))
     findings.extend(_misplaced(index, found))
     findings.extend(_unknown_shards(index, set(index.files)))
     containers = [container for container in found.values() if container is not None]
@@ -63,40 +62,32 @@ def open_indexed(path: str, asked: str) -> Model:
 
 
 def _misplaced(index: Index, found: dict[str, Container | None]) -> Iterator[Finding]:
+    named = {file: container.named for file, container in found.items() if container is not None}
     places: dict[str, list[str]] = {}  # the files that have each array
-    for file, container in found.items():
-        for array in (container.named if container is not None else None) or ():
+    for file, arrays in named.items():
+        for array in arrays or ():
             places.setdefault(array, []).append(file)
-    missing: dict[str, list[str]] = {}
+    missing = []
     for array, file in index.files.items():
-        container = found[file]
-        if container is None or container.named is None or array in container.named:
+        known = named.get(file)
+        if known is None or array in known:
             continue
         if array in places:
-            yield Finding(
-                "error",
-                (array,),
-                f"by the index {shown(array)} is in {shown(file)}, and it is in "
-                f"{listed(places[array])}",
-            )
+            text = f"by the index {shown(array)} is in {shown(file)}, and it is in "
+            yield Finding("error", (array,), text + listed(places[array]))
         else:
-            missing.setdefault(file, []).append(array)
-    for file, arrays in missing.items():
-        text = f"the index names {listed(arrays)} in {shown(file)}, and it isn't there"
-        yield Damage("error", (*arrays, file), text)
-    twice: dict[tuple[str, ...], list[str]] = {}
-    unnamed: dict[str, list[str]] = {}
-    for array, files in places.items():
+            missing.append(array)
+    for file, own in grouped(missing, index.files.__getitem__).items():
+        text = f"the index names {listed(own)} in {shown(file)}, and it isn't there"
+        yield Damage("error", (*own, file), text)
+    for files, own in grouped(places, lambda array: tuple(places[array])).items():
         if len(files) > 1:
-            twice.setdefault(tuple(files), []).append(array)
-        if array not in index.files:
-            unnamed.setdefault(files[0], []).append(array)
-    for files_of, arrays in twice.items():
-        text = f"{listed(arrays)} is stored in {' and in '.join(map(shown, files_of))}"
-        yield Finding("error", (*arrays, *files_of), text)
-    for file, arrays in unnamed.items():
-        text = f"{shown(file)} has {listed(arrays)}, which the index doesn't name"
-        yield Finding("error", (*arrays, file), text)
+            text = f"{listed(own)} is stored in {' and in '.join(map(shown, files))}"
+            yield Finding("error", (*own, *files), text)
+    unnamed = [array for array in places if array not in index.files]
+    for file, own in grouped(unnamed, lambda array: places[array][0]).items():
+        text = f"{shown(file)} has {listed(own)}, which the index doesn't name"
+        yield Finding("error", (*own, file), text)
 
 
 def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
@@ -134,9 +125,8 @@ def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
             yield Finding("doubt", (name, *sorted(both)), text)
         elif is_shard:
             more = f", and it has {listed(sorted(arrays))}" if arrays else ""
-            yield Damage(
-                "error", (name, *sorted(arrays)), f"the index doesn't name {shown(name)}{more}"
-            )
+            text = f"the index doesn't name {shown(name)}{more}"
+            yield Damage("error", (name, *sorted(arrays)), text)
 
 
 def _save(file: str) -> str | None:

@@ -29,34 +29,23 @@ def check_ranges(ranges: Sequence[Range], room: int, is_dense: bool) -> Iterator
     for name, begin, stop in rows:
         if begin < end:
             is_tiled = False
-            yield Finding(
-                "error",
-                (last, name),
-                f"{shown(last)} and {shown(name)} overlap by {min(end, stop) - begin} bytes",
-            )
+            size = min(end, stop) - begin
+            text = f"{shown(last)} and {shown(name)} overlap by {size} bytes"
+            yield Finding("error", (last, name), text)
         elif begin > end and is_dense:
             is_tiled = False
-            yield Finding(
-                "error", (name,), f"there are {begin - end} bytes of no array before {shown(name)}"
-            )
+            text = f"there are {begin - end} bytes of no array before {shown(name)}"
+            yield Finding("error", (name,), text)
         if stop > end:
             end, last = stop, name
     beyond = [row for row in rows if row.end > room]
     if beyond and is_tiled:
         names = tuple(row.name for row in beyond)
-        yield Finding(
-            "error",
-            names,
-            f"the file is cut short: the last {end - room} of {end} bytes are missing, "
-            f"of {listed(names)}",
-        )
+        missing = f"the last {end - room} of {end} bytes are missing"
+        yield Finding("error", names, f"the file is cut short: {missing}, of {listed(names)}")
     elif beyond:
         for name, begin, stop in beyond:
-            yield Finding(
-                "error",
-                (name,),
-                f"{shown(name)} is said to be at bytes {begin} to {stop}, outside of the file, "
-                f"which has {room}",
-            )
+            text = f"{shown(name)} is said to be at bytes {begin} to {stop}, outside of the file"
+            yield Finding("error", (name,), f"{text}, which has {room}")
     elif is_dense and end < room:
         yield Finding("error", (), f"there are {room - end} bytes of no array at the end")

@@ -30,10 +30,10 @@ def write_raw(
         ValueError: The header would be too large.
     """
     # The widest first, so that each begins at a multiple of its size.
-    names = sorted(arrays, key=lambda name: (-(bits_of(arrays[name].dtype) or 0), name))
+    rows = sorted(arrays.items(), key=lambda row: (-(bits_of(row[1].dtype) or 0), row[0]))
     contents = {
         name: Content(array.dtype, array.shape, array.nbytes, functools.partial(_contents, array))
-        for name, array in ((name, arrays[name]) for name in names)
+        for name, array in rows
     }
     write_contents(path, contents, metadata, bar)
 
@@ -43,16 +43,11 @@ def _contents(array: Stored) -> Iterator[bytes]:
     if array.is_plain:
         for begin in range(0, array.nbytes, _PIECE):
             yield array.read(begin, min(_PIECE, array.nbytes - begin))
-    else:
-        yield from _gathered(array)
-
-
-def _gathered(array: Stored) -> Iterator[bytes]:
-    """The same where they don't lie in order. Each piece is from everywhere: the file is mapped."""
+        return
+    # They don't lie in order. Each piece is from everywhere: the file is mapped.
     import numpy as np
 
-    assert isinstance(array.storage, tuple)  # for torch's tensors alone have strides
-    view: View = array.storage[1]
+    view: View = array.storage[1]  # only tensors of torch have strides
     dtype = numpy_dtype(array.dtype) if view.reading else np.dtype(f"V{view.itemsize}")
     size = view.end - view.begin
     flat = np.memmap(array.file.stream, np.uint8, "r", array.begin, (size,)).view(dtype)

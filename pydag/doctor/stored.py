@@ -4,8 +4,7 @@
 import functools
 import math
 import re
-from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .finding import Damage, Finding
 from .raw import RawFile
@@ -36,7 +35,7 @@ class Stored(NamedTuple):
     nbytes: int
     itemsize: int
     is_plain: bool
-    storage: Hashable
+    storage: tuple[Any, ...]
 
     @property
     def size(self) -> int:

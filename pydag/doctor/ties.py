@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a file itself ties: by alias metadata, or as one of torch's storages."""
 
+import math
 from collections.abc import Iterator, Mapping
 
 from pydag.files.memory import first_overlap
@@ -61,7 +62,7 @@ def check_storages(model: Model) -> Iterator[Finding]:
 def _of_storages(model: Model) -> Iterator[Finding]:
     storages: dict[tuple[str, int], dict[View, list[str]]] = {}
     for name, array in model.arrays.items():
-        path, view, *_ = array.storage if isinstance(array.storage, tuple) else ("", None)
+        path, view, *_ = array.storage
         if isinstance(view, View) and array.nbytes:
             storages.setdefault((path, view.place), {}).setdefault(view, []).append(name)
     for views in storages.values():
@@ -116,9 +117,8 @@ def _unused(views: Mapping[View, list[str]]) -> Iterator[Finding]:
     size = next(iter(views)).size
     dense, rest = [], 0
     for view in views:
-        count = view.itemsize
-        for n, step in zip(view.shape, view.strides, strict=True):
-            count *= n if step else 1
+        axes = zip(view.shape, view.strides, strict=True)
+        count = view.itemsize * math.prod(n for n, step in axes if step)
         if count >= view.end - view.begin:
             dense.append((view.begin, view.end))
         else:
