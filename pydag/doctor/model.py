@@ -47,9 +47,9 @@ class Model:
         self.named: set[str] = set()
         self.is_known = all(container.named is not None for container in containers)
         for container in containers:
-            self.findings.extend(
-                _of_file(finding, container, path) for finding in container.findings
-            )
+            # Where there are several files, the text says in which it was found.
+            where = "" if container.path == path else f"{os.path.basename(container.path)}: "
+            self.findings.extend(f._replace(text=where + f.text) for f in container.findings)
             for name, array in container.arrays.items():
                 self.arrays.setdefault(name, array)
             self.named.update(container.named or ())
@@ -93,10 +93,3 @@ class Model:
             if name in self.arrays and alias not in self.arrays:
                 found[self.arrays[name].storage].append(alias)
         return [tuple(names) for names in found.values()]
-
-
-def _of_file(finding: Finding, container: Container, path: str) -> Finding:
-    """Says in which file it was found, where there are several."""
-    if container.path == path:
-        return finding
-    return finding._replace(text=f"{os.path.basename(container.path)}: {finding.text}")

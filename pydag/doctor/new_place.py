@@ -60,20 +60,21 @@ def creating(out: str, is_folder: bool) -> Iterator[str]:
 
 
 def _put_all(new: str, out: str, is_folder: bool) -> None:
-    done: list[tuple[str, os.stat_result]] = []
-    try:
+    with contextlib.ExitStack() as undo:
         for name in sorted(os.listdir(new), key=is_index):
             target = os.path.join(out, name) if is_folder else out
             source = os.path.join(new, name)
             identity = os.stat(source)
             _put(source, target)
-            done.append((target, identity))
-    except BaseException:
-        for target, identity in done:
-            with contextlib.suppress(OSError):
-                if os.path.samestat(os.lstat(target), identity):
-                    os.unlink(target)
-        raise
+            undo.callback(_remove, target, identity)
+        undo.pop_all()
+
+
+def _remove(target: str, identity: os.stat_result) -> None:
+    """Removes a file, if it is still the same."""
+    with contextlib.suppress(OSError):
+        if os.path.samestat(os.lstat(target), identity):
+            os.unlink(target)
 
 
 def _put(source: str, target: str) -> None:

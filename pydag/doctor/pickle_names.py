@@ -4,7 +4,7 @@
 import itertools
 import sys
 from collections.abc import Container, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydag.files.names import RESERVED, is_writable
 
@@ -30,50 +30,39 @@ _LONGEST_KEY = 64  # items of a tuple
 _MOST_PATHS = 100  # of objects that hold tensors
 
 
-class Named(NamedTuple):
-    """What is in the values of a pickle."""
+class Walk:
+    """Goes through the values of a pickle, path by path.
 
-    tensors: dict[str, Tensor]
-    hidden: list[str]  # the objects that hold further tensors, each with where it is and its class
-    unwritable: str | None  # what there is besides tensors that a file of arrays can't have
-    has_values: bool  # whether there are values besides
-
-
-def named_tensors(pickled: Pickled) -> Named:
-    """The tensors in the values of a pickle.
+    Attributes:
+        tensors: The tensors by name.
+        hidden: The objects that hold further tensors, each with where it is and its class.
+        unwritable: What there is besides tensors that a file of arrays can't have.
+        has_values: Whether there are values besides.
 
     Raises:
         PickleError: A container contains itself, or they are nested too deeply; a key isn't text, a
             number, bytes, None, or a tuple of these; a dict has a key twice.
     """
-    walk = _Walk()
-    found: dict[str, Tensor] = {}
-    size = 0
-    for path, tensor in walk.tensors(pickled.root):
-        name = _name(path, found)
-        size += sys.getsizeof(name)
-        if size > _MOST_TEXT or len(found) >= _MOST_TENSORS:
-            raise PickleError(
-                f"the pickle has more than {_MOST_TENSORS} tensors, or their names are longer than "
-                f"{_MOST_TEXT} bytes"
-            )
-        found[name] = tensor
-    for owner in pickled.beside:
-        if walk.is_hiding(owner):
-            walk.hidden.append(owner.name)
-    return Named(found, walk.hidden, walk.unwritable, walk.has_values)
 
-
-class _Walk:
-    """Goes through nested containers, path by path."""
-
-    def __init__(self) -> None:
+    def __init__(self, pickled: Pickled) -> None:
+        self.tensors: dict[str, Tensor] = {}
         self.hidden: list[str] = []
         self.unwritable: str | None = None
         self.has_values = False
         self._seen: set[int] = set()  # objects within those that aren't rebuilt
+        size = 0
+        for path, tensor in self._tensors(pickled.root):
+            name = _name(path, self.tensors)
+            size += sys.getsizeof(name)
+            if size > _MOST_TEXT or len(self.tensors) >= _MOST_TENSORS:
+                raise PickleError(
+                    f"the pickle has more than {_MOST_TENSORS} tensors, or their names are longer "
+                    f"than {_MOST_TEXT} bytes"
+                )
+            self.tensors[name] = tensor
+        self.hidden.extend(owner.name for owner in pickled.beside if self._is_hiding(owner))
 
-    def tensors(self, root: Any) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+    def _tensors(self, root: Any) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
         """The tensors, each with its path."""
         count = 0
         stack: list[tuple[tuple[Any, ...] | None, Iterator[tuple[Any, Any]], int]] = [
@@ -95,11 +84,11 @@ class _Walk:
                         self.unwritable = "it has tensors that are quantized"
                     yield way, value
                 elif is_filled(value):
+                    count += 1
                     if id(value) in open_ids:
                         raise PickleError("a container in the pickle contains itself")
                     if len(way) > _DEEPEST:
                         raise PickleError(f"the pickle is nested more than {_DEEPEST} levels deep")
-                    count += 1
                     if count > _MOST_CONTAINERS:
                         raise PickleError(f"the pickle has more than {_MOST_CONTAINERS} containers")
                     if type(value) is Sparse:
@@ -120,7 +109,7 @@ class _Walk:
             self.unwritable = "it has storages without tensors"
         else:
             self.has_values = True
-            if type(value) is Opaque and self.is_hiding(value):
+            if type(value) is Opaque and self._is_hiding(value):
                 self._hide(way, value.name)
 
     def _hide(self, way: tuple[Any, ...], what: str) -> None:
@@ -137,11 +126,11 @@ class _Walk:
             if token in seen:
                 raise PickleError(f"malformed pickle: a dict has the key {shown(repr(key))} twice")
             seen.add(token)
-            if type(key) is Opaque and self.is_hiding(key):
+            if type(key) is Opaque and self._is_hiding(key):
                 self._hide(way, f"a key, {key.name}")
         return zip(keys, values, strict=True)
 
-    def is_hiding(self, root: Opaque) -> bool:
+    def _is_hiding(self, root: Opaque) -> bool:
         """Whether an object that isn't rebuilt holds an array, and it is the first that does."""
         pending: list[Any] = [root]
         is_found = False

@@ -4,8 +4,8 @@
 import json
 import os
 import shutil
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
 
 from pydag.files.package import STRUCTURE
 from pydag.files.shards import write_shards
@@ -26,24 +26,16 @@ from .stored import Stored
 from .ties import check_aliases
 
 
-class Written(NamedTuple):
-    """The result of `write_once`.
-
-    Attributes:
-        text: A description of the written files.
-        left: The findings that remain, with the configuration of the original model.
-    """
-
-    text: str
-    left: tuple[Finding, ...]
-
-
-def write_once(path: str, out: str) -> Written:
+def write_once(path: str, out: str) -> tuple[str, list[Finding]]:
     """Writes a model to another place, a file as a file and a directory as a directory.
 
     One array is written for names that alias metadata, the configuration or one storage tie, if all
     that is stored of it is equal. All other arrays are written as they are, equal ones too. The
     configuration goes with them where `out` is a directory.
+
+    Returns:
+        A description of the written files, and the findings that remain, with the configuration of
+        the original model.
 
     Raises:
         ValueError: The model isn't whole, or `out` is neither free nor an empty directory.
@@ -65,12 +57,12 @@ def write_once(path: str, out: str) -> Written:
             if is_folder and os.path.isfile(config := os.path.join(model.folder, CONFIG)):
                 shutil.copyfile(config, os.path.join(new, CONFIG))
         left = _found_in(out, model.folder, bar)
-        saved = sum(array.nbytes for array in model.arrays.values()) - copy.size()
+        saved = _size(model.arrays.values()) - copy.size()
         said = f"{out}: {len(copy.arrays)} arrays, {size_text(copy.size())}"
         said += f", {size_text(saved)} less" if saved > 0 else ""
         if any(container.has_values for container in model.containers):
             said += "; values that are no arrays are left out"
-        return Written(said, left)
+        return said, left
     finally:
         bar.close()
         model.close()
@@ -90,12 +82,12 @@ def _write(model: Model, copy: "_Copy", folder: str, bar: Bar) -> None:
     copy.write(file, copy.names(), metadata, file, bar)
 
 
-def _found_in(path: str, config: str, bar: Bar) -> tuple[Finding, ...]:
+def _found_in(path: str, config: str, bar: Bar) -> list[Finding]:
     """The findings about a model whose configuration is in another folder."""
     model = open_model(path)
     try:
         model.configure(config)
-        return tuple(findings_of(model, bar))
+        return findings_of(model, bar)
     finally:
         model.close()
 
@@ -176,21 +168,20 @@ def _with_anchors(text: str, anchors: Mapping[str, str], path: str) -> str:
 
 
 def _check_whole(model: Model, bar: Bar) -> None:
-    for finding in model.findings:
-        if isinstance(finding, Damage):
-            raise ValueError(f"{model.path!r}: nothing is written: {finding.text}")
-    unwritable = [c.unwritable for c in model.containers if c.unwritable is not None]
-    if unwritable:
-        raise ValueError(f"{model.path!r}: nothing is written: {unwritable[0]}")
+    for why in _obstacles(model, bar):
+        raise ValueError(f"{model.path!r}: nothing is written: {why}")
+
+
+def _obstacles(model: Model, bar: Bar) -> Iterator[str]:
+    """Why a model can't be written."""
+    yield from (finding.text for finding in model.findings if isinstance(finding, Damage))
+    yield from (c.unwritable for c in model.containers if c.unwritable is not None)
     if model.kind == "GGUF":
-        raise ValueError(f"{model.path!r}: nothing is written: GGUF files are only read")
+        yield "GGUF files are only read"
     if model.is_part:
-        raise ValueError(
-            f"{model.path!r}: nothing is written: it is a part of a model; give its directory"
-        )
+        yield "it is a part of a model; give its directory"
     for container in model.containers:
         for name, array in container.arrays.items():
             kept = model.arrays[name]
             if kept is not array and not are_equal(kept, array, bar):
-                why = f"{shown(name)} is in two files, and differs"
-                raise ValueError(f"{model.path!r}: nothing is written: {why}")
+                yield f"{shown(name)} is in two files, and differs"

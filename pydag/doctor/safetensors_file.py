@@ -40,11 +40,8 @@ def read_safetensors(file: RawFile) -> Container:
             f"one of more than {LARGEST}"
         )
     if 8 + length > file.size:
-        found.error(
-            (),
-            f"the file is cut short within its header: {8 + length - file.size} of its {length} "
-            "bytes are missing",
-        )
+        missing = f"{8 + length - file.size} of its {length} bytes are missing"
+        found.error((), f"the file is cut short within its header: {missing}")
         return found
     try:
         entries, metadata, _ = parsed(file.read(8, length).decode())
@@ -67,11 +64,8 @@ def read_safetensors(file: RawFile) -> Container:
             continue
         needed = bits * math.prod(shape) // 8
         if needed != end - begin:
-            found.error(
-                (name,),
-                f"{shown(name)} has {end - begin} bytes, and by its type and shape, "
-                f"{shown(dtype)}{list(shape)}, {needed}",
-            )
+            what = f"its type and shape, {shown(dtype)}{list(shape)}, {needed}"
+            found.error((name,), f"{shown(name)} has {end - begin} bytes, and by {what}")
         elif end <= room:
             found.add(name, dtype, shape, start + begin, needed, 0 if bits % 8 else bits // 8)
     found.findings.extend(check_ranges(ranges, room, is_dense=True))
@@ -103,14 +97,12 @@ def _are_sizes(numbers: list[Any]) -> bool:
 
 
 def _add_metadata(found: Container, metadata: Any, entries: Mapping[str, Any]) -> None:
-    texts = type(metadata) is dict and all(type(text) is str for text in metadata.values())
-    if not texts:
+    if type(metadata) is not dict or not all(type(text) is str for text in metadata.values()):
         found.error((), "the metadata are no object of texts")
         return
-    found.structure = metadata.get(STRUCTURE)
-    aliases = dict(_aliases(metadata, entries, found.structure is not None))
-    found.aliases = aliases
-    found.metadata = {k: v for k, v in metadata.items() if k not in aliases and k != STRUCTURE}
+    found.structure = metadata.pop(STRUCTURE, None)
+    found.aliases = dict(_aliases(metadata, entries, found.structure is not None))
+    found.metadata = {k: v for k, v in metadata.items() if k not in found.aliases}
 
 
 def _aliases(
@@ -124,9 +116,8 @@ def _aliases(
     last = {name.rpartition(".")[2] for name in entries}
     yield from aliases_in(metadata, entries, is_ours).items()
     for key, value in metadata.items():
-        if value in entries or key in (STRUCTURE, value, "format"):
-            continue
-        if is_ours or (_is_like(key, last) and _is_like(value, last)):
+        is_alias = is_ours or (_is_like(key, last) and _is_like(value, last))
+        if is_alias and value not in entries and key not in (value, "format"):
             yield key, value
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from pydag.files.collector import collector_paused
 
-from .finding import Finding, limited, listed, shown, size_text
+from .finding import Damage, Finding, limited, listed, shown, size_text
 from .pickle_code import PickleError
-from .pickle_names import named_tensors
+from .pickle_names import Walk
 from .pickle_objects import Tensor
 from .pickle_values import read_pickle
 from .ranges import Range, check_ranges
@@ -84,24 +84,24 @@ def _read_pickle(found: Container, records: Mapping[str, _Record], bad: Abstract
         raise ValueError(f"its pickle has more than {_LARGEST_PICKLE} bytes")
     try:
         pickled = read_pickle(found.file.read(*records["data.pkl"]))
-        named = named_tensors(pickled)
+        named = Walk(pickled)
     except PickleError as error:
         found.error(("data.pkl",), f"data.pkl: {error}")
         return
     found.named = set(named.tensors)
     found.has_values, found.unwritable = named.has_values, named.unwritable
-    hidden = f"tensors in {listed(named.hidden)} are neither checked nor written"
+    texts = []
     if pickled.foreign:
-        text = (
+        texts.append(
             f"the file names {listed(pickled.foreign)}: no tensor, storage or builtin container; "
             "nothing of it is run, and loading it may run anything"
         )
-        if named.hidden:
-            found.error(pickled.foreign, f"{text}; {hidden}")
-        else:
-            found.findings.append(Finding("error", pickled.foreign, text))
-    elif named.hidden:
-        found.error(tuple(named.hidden), hidden)
+    if named.hidden:
+        texts.append(f"tensors in {listed(named.hidden)} are neither checked nor written")
+    if texts:
+        kind = Damage if named.hidden else Finding
+        names = pickled.foreign or tuple(named.hidden)
+        found.findings.append(kind("error", names, "; ".join(texts)))
     _add_tensors(found, named.tensors, records, bad)
 
 

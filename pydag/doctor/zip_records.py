@@ -31,10 +31,6 @@ _MOST_RECORDS = 300_000
 _LARGEST_TABLE = 64 << 20  # bytes
 
 
-class ZipError(ValueError):
-    """The file isn't a zip file that all readers read in the same way."""
-
-
 class Entry(NamedTuple):
     """A record, as the table says.
 
@@ -51,12 +47,6 @@ class Entry(NamedTuple):
     problem: str | None
 
 
-class _Table(NamedTuple):
-    begin: int
-    size: int
-    records: int
-
-
 def is_zip(file: RawFile) -> bool:
     """Whether a file ends as zip files do."""
     return _end_of(file) is not None
@@ -66,35 +56,35 @@ def entries(file: RawFile) -> list[Entry]:
     """The records of a zip file.
 
     Raises:
-        ZipError: Readers of zip files might find others.
+        ValueError: Readers of zip files might find others.
     """
     if file.read(0, 4) != _LOCAL:
-        raise ZipError(
+        raise ValueError(
             "it is a zip file with something before it, which torch reads instead: as a pickle"
         )
-    table = _table_of(file)
-    if table.records > _MOST_RECORDS or table.size > _LARGEST_TABLE:
-        raise ZipError(f"it has more than {_MOST_RECORDS} records")
-    return list(_rows(file.read(table.begin, table.size), table.records))
+    begin, size, count = _table_of(file)
+    if count > _MOST_RECORDS or size > _LARGEST_TABLE:
+        raise ValueError(f"it has more than {_MOST_RECORDS} records")
+    return list(_rows(file.read(begin, size), count))
 
 
 def check_names(names: Iterable[str], folder: str) -> None:
     """Checks that each record has one name, in one folder.
 
     Raises:
-        ZipError: Readers of zip files might take one record for another.
+        ValueError: Readers of zip files might take one record for another.
     """
     known: dict[str, str] = {}
     for name in names:
         parts = name.removesuffix("/").split("/")
         if parts[0] != folder or (len(parts) == 1 and not name.endswith("/")):
-            raise ZipError(f"the record {shown(name)} isn't in the folder {shown(folder)}")
+            raise ValueError(f"the record {shown(name)} isn't in the folder {shown(folder)}")
         if "\\" in name or "\0" in name or not {"", ".", ".."}.isdisjoint(parts):
-            raise ZipError(f"the record {shown(name)} has a name that readers read differently")
+            raise ValueError(f"the record {shown(name)} has a name that readers read differently")
         other = known.setdefault(name.lower(), name)
         if other is not name:
             both = f"{shown(other)} and {shown(name)}"
-            raise ZipError(f"{both} are two records of one name: torch ignores case")
+            raise ValueError(f"{both} are two records of one name: torch ignores case")
 
 
 def _end_of(file: RawFile) -> int | None:
@@ -107,46 +97,41 @@ def _end_of(file: RawFile) -> int | None:
     return None if at < 0 else file.size - size + at
 
 
-def _table_of(file: RawFile) -> _Table:
+def _table_of(file: RawFile) -> tuple[int, int, int]:
+    """Where the table of records begins, its bytes, and the number of records."""
     end = _end_of(file)
     if end is None or end != file.size - _END_HEADER.size:
-        raise ZipError("it has something behind its end")
+        raise ValueError("it has something behind its end")
     _, *disks, count, size, begin, comment = _END_HEADER.unpack(file.read(end, _END_HEADER.size))
     if (wide := end - _LOCATOR_HEADER.size) >= 0:
         mark, _, at, _ = _LOCATOR_HEADER.unpack(file.read(wide, _LOCATOR_HEADER.size))
         if mark == _LOCATOR:
             end = wide - _WIDE_END_HEADER.size
             if at != end:
-                raise ZipError("its end isn't where it is said to be")
-            mark, *_, wide_count, wide_size, wide_begin = _WIDE_END_HEADER.unpack(
+                raise ValueError("its end isn't where it is said to be")
+            narrow = zip((count, size, begin), (_SMALL, _LARGE, _LARGE), strict=True)
+            mark, *_, count, size, begin = _WIDE_END_HEADER.unpack(
                 file.read(end, _WIDE_END_HEADER.size)
             )
-            if mark != _WIDE_END or any(
-                narrow not in (most, value)
-                for narrow, most, value in (
-                    (count, _SMALL, wide_count),
-                    (size, _LARGE, wide_size),
-                    (begin, _LARGE, wide_begin),
-                )
-            ):
-                raise ZipError("its two ends differ")
-            count, size, begin = wide_count, wide_size, wide_begin
+            pairs = zip(narrow, (count, size, begin), strict=True)
+            if mark != _WIDE_END or any(old not in (most, new) for (old, most), new in pairs):
+                raise ValueError("its two ends differ")
     if begin + size != end or comment or any(disks[:2]):
-        raise ZipError("its table of records isn't where it is said to be")
-    return _Table(begin, size, count)
+        raise ValueError("its table of records isn't where it is said to be")
+    return begin, size, count
 
 
 def _rows(table: bytes, count: int) -> Iterator[Entry]:
     at = 0
     for _ in range(count):
         if len(table) - at < _ENTRY_HEADER.size:
-            raise ZipError("its table of records is cut short")
+            raise ValueError("its table of records is cut short")
         mark, flags, method, packed, size, *lengths, offset = _ENTRY_HEADER.unpack_from(table, at)
         begin = at + _ENTRY_HEADER.size
         name_end = begin + lengths[0]
         at = begin + sum(lengths)
         if mark != _ENTRY or at > len(table):
-            raise ZipError("its table of records is damaged")
+            raise ValueError("its table of records is damaged")
         name = table[begin:name_end].decode("utf-8", "surrogateescape")
         extra = table[name_end : name_end + lengths[1]]
         size, packed, offset = _wide(extra, size, packed, offset)
@@ -157,23 +142,22 @@ def _rows(table: bytes, count: int) -> Iterator[Entry]:
             problem = "is compressed, which torch's never are"
         yield Entry(name, offset, size, problem)
     if at != len(table):
-        raise ZipError("its table has more records than it says")
+        raise ValueError("its table has more records than it says")
 
 
 def _wide(extra: bytes, *numbers: int) -> Iterator[int]:
     """The numbers of a record; those that need eight bytes are in its extra part."""
-    at = 0
-    part = b""
+    at, part = 0, b""
     while at + 4 <= len(extra):
         kind, size = struct.unpack_from("<HH", extra, at)
-        if kind == 1:
-            part = extra[at + 4 : at + 4 + size]
-            break
         at += 4 + size
+        if kind == 1:
+            part = extra[at - size : at]
+            break
     for number in numbers:
         if number == _LARGE:
             if len(part) < 8:
-                raise ZipError("its table of records is damaged")
+                raise ValueError("its table of records is damaged")
             yield int.from_bytes(part[:8], "little")
             part = part[8:]
         else:
