@@ -4,7 +4,7 @@
 import os
 from collections.abc import Iterable, Sequence
 
-from pydag.files.aliases import aliases_in, contradictions
+from pydag.files.header import aliases_in, contradictions
 
 from .config import Config, read_config
 from .finding import Damage, Finding, shown

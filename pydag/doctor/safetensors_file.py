@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydag.files.aliases import aliases_in
-from pydag.files.header import LARGEST, parsed
+from pydag.files.header import LARGEST, aliases_in, parsed
 from pydag.files.package import STRUCTURE
 
 from .finding import shown

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts arrays to what a safetensors file stores, and back. NumPy is imported lazily."""
 
+import contextlib
 import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .tensors import check_plain, is_tensor_class, tensor_dtype, tensor_to_numpy
+from .tensors import check_plain, is_class_of, is_tensor_class, tensor_to_numpy
 
 # The types that NumPy and the format share: NumPy's name, then the format's.
 DTYPES = {
@@ -46,10 +47,8 @@ def numpy_dtype(short: str) -> Any:
     name = NUMPY_NAMES.get(short)
     if name is None:
         raise ValueError(f"NumPy has no type for {short}")
-    try:
+    with contextlib.suppress(TypeError):
         return np.dtype(name)
-    except TypeError:
-        pass
     try:
         import ml_dtypes
     except ImportError as error:
@@ -64,11 +63,8 @@ def is_array(leaf: object) -> bool:
 
 def is_array_class(cls: type) -> bool:
     """Whether the instances of a class are arrays, or describe them."""
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and issubclass(cls, numpy.bool_):
-        return False  # a value, like Python's own
-    if issubclass(cls, type):
-        return False
+    if is_class_of(cls, "numpy", "bool_") or issubclass(cls, type):
+        return False  # a boolean of NumPy is a value, like Python's own
     return hasattr(cls, "shape") and hasattr(cls, "dtype")
 
 
@@ -80,8 +76,7 @@ def of_class(leaves: Sequence[object], test: Callable[[type], bool]) -> list[boo
 
 def is_scalar_class(cls: type) -> bool:
     """Whether the arrays of a class are NumPy's numbers."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(cls, numpy.generic)
+    return is_class_of(cls, "numpy", "generic")
 
 
 @functools.lru_cache(256)
@@ -141,7 +136,7 @@ def to_numpy(leaf: Any) -> Any:
     array = leaf
     if type(leaf) is not plain:
         if is_tensor_class(type(leaf)):
-            return tensor_to_numpy(leaf, numpy_dtype(DTYPES[tensor_dtype(leaf)]))
+            return tensor_to_numpy(leaf, numpy_dtype(DTYPES[dtype_name(leaf.dtype)]))
         array = host_copies.get(type(leaf), np.asarray)(leaf)
     if array.dtype in dtypes and array.flags.c_contiguous:
         return array

@@ -6,12 +6,12 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from .aliases import aliases_in, contradictions
-from .header import Entry
+from .header import Entry, aliases_in, contradictions
 from .index import SHARD, Index, indices_among, is_index, read_index
+from .names import listed
 from .reading import File
 from .replacing import ReplacedError, is_folder_locked, version_of
 from .source import Source
@@ -187,6 +187,5 @@ class _Entries(Mapping[str, Entry]):
         return len(self._files)
 
 
-def _listed(names: Collection[str]) -> str:
-    shown = ", ".join(repr(name[:120]) for name in list(names)[:_SHOWN])
-    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+def _listed(names: Iterable[str]) -> str:
+    return listed(list(map(repr, names)), _SHOWN)

@@ -2,6 +2,7 @@
 """Fills a given structure with arrays that are known by name."""
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from .arrays import (
     signature_text,
 )
 from .configuration import Difference, are_whole_arrays, is_other
-from .names import leaf_names
+from .names import leaf_names, listed
 
 _SHOWN = 8
 _NUMBERS = (bool, int, float, complex)
@@ -58,7 +59,7 @@ class Filler:
         self.surplus: list[str] = []
 
     @functools.cached_property
-    def _of_position(self) -> dict[int, int]:
+    def _of_position(self) -> dict[int | None, int]:
         return {position: i for i, position in enumerate(self._positions)}
 
     @functools.cached_property
@@ -69,13 +70,11 @@ class Filler:
         """The leaf that has this name, by any of its paths."""
         if (known := self._of_name.get(name)) is not None:
             return known
-        position = self._names.find(name)
-        return None if position is None else self._of_position.get(position)
+        return self._of_position.get(self._names.find(name))
 
     def find_way(self, way: Iterable[Record]) -> int | None:
         """The leaf that stands at the same path as a node of another tree."""
-        position = self._names.find_way(way)
-        return None if position is None else self._of_position.get(position)
+        return self._of_position.get(self._names.find_way(way))
 
     def put_at(self, leaf: int | None, name: str, array: Any) -> None:
         """Gives an array to one leaf. Where `leaf` is None, the name is surplus."""
@@ -91,14 +90,8 @@ class Filler:
 
     def has_all(self, leaves: Collection[int]) -> bool:
         """Whether each array that is to be filled is one of these leaves."""
-        known = set(leaves)
-        return all(
-            i in known
-            for i, (is_meant, is_an_array) in enumerate(
-                zip(self._selected, self._are_arrays, strict=True)
-            )
-            if is_meant and is_an_array
-        )
+        wanted = map(operator.and_, self._selected, self._are_arrays)
+        return set(itertools.compress(itertools.count(), wanted)) <= set(leaves)
 
     def put_value(self, name: str, value: Any) -> None:
         """Gives a number, a text or another value to the leaf of this name, which `wants` it."""
@@ -174,16 +167,13 @@ class Filler:
         if not strict:
             return
         missing = [
-            self.leaf_names[i] + hints.get(self.leaf_names[i], "")
-            for i, is_an_array in enumerate(self._are_arrays)
-            if self._selected[i] and is_an_array
+            name + hints.get(name, "")
+            for i, name in enumerate(self.leaf_names)
+            if self._selected[i] and self._are_arrays[i]
             if i not in self._found and i not in self._values
         ]
-        parts = [
-            f"{what}: {_listed(names)}"
-            for what, names in (("missing", missing), ("surplus", surplus))
-            if names
-        ]
+        both = ("missing", missing), ("surplus", surplus)
+        parts = [f"{what}: {listed(names, _SHOWN)}" for what, names in both if names]
         if parts:
             raise ValueError(
                 f"{self._source} doesn't have the names of `like`\n  "
@@ -203,7 +193,7 @@ class Filler:
         Returns:
             None if one doesn't fit: the error of filling by name then says which.
         """
-        whole = self._are_whole()
+        whole = are_whole_arrays(self._leaves)
         if all(whole) and all(are_arrays) and _are_alike(self._leaves, contents):
             return contents, set(range(len(contents)))
         filled: list[Leaf] = []
@@ -232,22 +222,16 @@ class Filler:
             path = self._listing.path_text(self._positions[leaf], "tree")
             self.differences.append(Difference(path, value, wanted))
 
-    def _are_whole(self) -> list[bool]:
-        """Which leaves are arrays, and not NumPy's numbers."""
-        return are_whole_arrays(self._leaves)
-
     def result(self) -> list[Leaf]:
         """The leaves, filled where something was found."""
-        return [self._filled(i, is_whole) for i, is_whole in enumerate(self._are_whole())]
-
-    def _filled(self, i: int, is_whole: bool) -> Leaf:
-        leaf = self._leaves[i]
-        if i not in self._found:
-            return self._values.get(i, leaf)
-        array = self._found[i][1]
-        if array is leaf:
-            return leaf
-        return array if is_whole else _value(array, leaf)
+        filled = list(self._leaves)
+        for i, value in self._values.items():
+            filled[i] = value
+        are_whole = are_whole_arrays(self._leaves)
+        for i, (_, array) in self._found.items():
+            leaf = self._leaves[i]
+            filled[i] = array if are_whole[i] or array is leaf else _value(array, leaf)
+        return filled
 
     def replaced(self) -> set[int]:
         """The array leaves that got a new value."""
@@ -288,8 +272,3 @@ def _describes(wanted: Any, value: Any) -> bool:
 
 def _value_text(x: Any) -> str:
     return f"{short_repr(x)}, of {type(x)!r}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(name[:120] for name in names[:_SHOWN])
-    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

@@ -10,12 +10,13 @@ that is the whole number 0.
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pydag._core as _core
 
 from .arrays import NUMPY_NAMES
+from .package import STRUCTURE
 
 # An array as the header of a file has it: `dtype` in the format's words, `shape`, `data_offsets`.
 Entry = Mapping[str, Any]
@@ -99,3 +100,41 @@ def _runs(entries: Mapping[str, Entry], room: int) -> list[Run] | None:
         end = stop
     numbers = itertools.chain.from_iterable(entry["shape"] for entry in entries.values())
     return runs if end == room and set(map(type, numbers)) <= {int} else None
+
+
+def aliases_in(
+    metadata: Mapping[str, str], arrays: Container[str], is_ours: bool
+) -> dict[str, str]:
+    """The array that each alias means, also of aliases that are stored as arrays themselves.
+
+    Aliases are further names of arrays, in the form of `safetensors.torch.save_model`. Other
+    programs put anything into the metadata: a text is an alias if its value is the name of an
+    array.
+
+    Args:
+        arrays: The names of all arrays of the model.
+        is_ours: Whether pydag wrote it. In other files `format` is the framework that did.
+    """
+    return {
+        alias: name
+        for alias, name in metadata.items()
+        if name in arrays and alias not in (name, STRUCTURE) and (is_ours or alias != "format")
+    }
+
+
+def contradictions(
+    tables: Mapping[str, Mapping[str, str]],
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The aliases that mean different arrays in several files.
+
+    Args:
+        tables: The aliases in each file.
+
+    Yields:
+        An alias, and a file for each array that it names.
+    """
+    said: dict[str, dict[str, str]] = {}
+    for file, aliases in tables.items():
+        for alias, name in aliases.items():
+            said.setdefault(alias, {}).setdefault(name, file)
+    return ((alias, files) for alias, files in said.items() if len(files) > 1)

@@ -6,7 +6,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
@@ -14,22 +14,19 @@ from pydag.ops.select import select_matching
 from pydag.public.tracebacks import short_tracebacks
 from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
 from pydag.registry.names import ClassNames, UnaskedError
-from pydag.structure.document import Document
 from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
 from pydag.typing import Dag, Leaf, Where
 
 from .arrays import of_class
 from .configuration import configuration_in, has_meta_fields, meta_differences
-from .described import Described
 from .directory import opened, read_again
 from .fill import Filler
-from .flat import read_flat
-from .loaded import Loaded, chosen_by_path, selected
+from .loaded import Loaded, chosen_by_path, read_flat, selected
 from .memory import one_each
 from .names import leaf_names
 from .path import check_local, check_path
-from .source import Source
+from .source import Source, Structure
 
 T = TypeVar("T")
 
@@ -116,6 +113,16 @@ def load(
     return loaded.tree()
 
 
+class _Options(NamedTuple):
+    """The arguments of `load` that say what is read, and from which classes and functions."""
+
+    only: Where | None
+    strict: bool
+    namespace: str | None
+    classes: tuple[type, ...]
+    functions: FunctionNames
+
+
 def read(
     path: str | os.PathLike[str],
     wanted: tuple[Sequence[Leaf], PyDagSpec] | None,
@@ -131,36 +138,30 @@ def read(
         wanted: The leaves of `like`, and its structure.
     """
     check_local(path, is_read=True)
-    asked = _checked_classes(classes)
     known = FunctionNames([functions] if callable(functions) else functions)
-    return read_again(lambda: _read(path, wanted, only, strict, namespace, asked, known))
+    options = _Options(only, strict, namespace, _checked_classes(classes), known)
+    return read_again(lambda: _read(opened(path), wanted, options))
 
 
 def _read(
-    path: str | os.PathLike[str],
-    wanted: tuple[Sequence[Leaf], PyDagSpec] | None,
-    only: Where | None,
-    strict: bool,
-    namespace: str | None,
-    asked: tuple[type, ...],
-    known: FunctionNames,
+    source: Source, wanted: tuple[Sequence[Leaf], PyDagSpec] | None, options: _Options
 ) -> Loaded:
-    source = opened(path)
+    only, strict, namespace, asked, functions = options
     if only is None:
         source.open_for(None)
     structure = source.structure()
     if structure is not None:
         source.check_aliases()
     if wanted is not None:
-        return _filled(source, structure, *wanted, only, strict, namespace or "", asked, known)
+        return _filled(source, structure, *wanted, options)
     if structure is None:
         return read_flat(source, only)
     document, described = structure
     if strict and only is None:
         source.check_complete(described)
     try:
-        spec = document.spec(namespace, asked, known)
-        names = ClassNames(spec.namespace if namespace is None else namespace, asked, known)
+        spec = document.spec(namespace, asked, functions)
+        names = ClassNames(spec.namespace if namespace is None else namespace, asked, functions)
     except ValueError as error:
         raise source.wrong(str(error)) from None
     chosen = chosen_by_path(only, spec, described.contents)
@@ -187,27 +188,27 @@ def _no_array(source: Source, i: int, content: Any, names: ClassNames, array: An
     """A leaf that is one of NumPy's numbers, which is written as an array, or a value."""
     if array is not None:
         return array[()]
+    where = f"leaves[{i}]: "
     try:
         return decode_leaf(content, names)
     except UnaskedError as error:
-        raise source.wrong(str(UnaskedError(error.classes, f"in leaves[{i}]: "))) from None
+        wrong: ValueError = UnaskedError(error.classes, f"in {where}")
     except UnaskedFunctionError as error:
-        raise source.wrong(str(UnaskedFunctionError(error.name, f"in leaves[{i}]: "))) from None
+        wrong = UnaskedFunctionError(error.name, f"in {where}")
     except ValueError as error:
-        raise source.wrong(f"malformed structure: leaves[{i}]: {error}") from None
+        wrong = ValueError(f"malformed structure: {where}{error}")
+    raise source.wrong(str(wrong))
 
 
 def _filled(
     source: Source,
-    structure: Any,
+    structure: Structure | None,
     leaves: Sequence[Leaf],
     spec: PyDagSpec,
-    only: Where | None,
-    strict: bool,
-    namespace: str,
-    asked: tuple[type, ...],
-    functions: FunctionNames,
+    options: _Options,
 ) -> Loaded:
+    only, strict, _, asked, functions = options
+    namespace = options.namespace or ""
     are_classes = of_class(leaves, lambda cls: issubclass(cls, type))
     own = tuple(itertools.compress(leaves, are_classes))
     classes = ClassNames(namespace, asked + own, functions)
@@ -223,8 +224,7 @@ def _filled(
         if not filler.has_all(names.values()):
             source.open_for(None)  # a leaf may have an alias, in any of the files
     elif structure is not None:
-        document, described = structure
-        filled = _filled_as_it_is(source, document, described, spec, filler, classes)
+        filled = _filled_as_it_is(source, structure, spec, filler, classes)
         if filled is not None:
             return Loaded(source, spec, *filled, leaves, filler.differences)
     aliases: dict[str, list[str]] = {}
@@ -234,7 +234,8 @@ def _filled(
         filler.put(name, aliases.get(name, ()), source.array)
     if structure is not None:
         _put_values(source, structure, filler, classes)
-    filler.check(strict, _counting(filler.surplus, only), _dangling(source))
+    surplus = filler.surplus if only is None else ()  # of a part nothing is surplus
+    filler.check(strict, surplus, _dangling(source))
     differences = filler.differences
     if structure is not None and only is None and has_meta_fields(own_listing):
         with contextlib.suppress(ValueError):  # a file that isn't read by its structure
@@ -243,17 +244,13 @@ def _filled(
 
 
 def _filled_as_it_is(
-    source: Source,
-    document: Document,
-    described: Described,
-    spec: PyDagSpec,
-    filler: Filler,
-    classes: ClassNames,
+    source: Source, structure: Structure, spec: PyDagSpec, filler: Filler, classes: ClassNames
 ) -> tuple[list[Leaf], set[int]] | None:
     """The result of `Filler.in_order` for a file with exactly the structure and names of `like`.
 
     None if they differ, or if a leaf doesn't fit.
     """
+    document, described = structure
     if len(described.names) != len(source.entries):
         return None
     try:
@@ -274,11 +271,6 @@ def _filled_as_it_is(
     return filler.in_order(found, are_arrays)
 
 
-def _counting(surplus: Sequence[str], only: Where | None) -> Sequence[str]:
-    """The surplus names that are an error: none, where only a part was asked for."""
-    return surplus if only is None else ()
-
-
 def _dangling(source: Source) -> dict[str, str]:
     return {
         alias: f" (an alias of {name!r}, which is no array in the file)"
@@ -287,7 +279,7 @@ def _dangling(source: Source) -> dict[str, str]:
     }
 
 
-def _put_values(source: Source, structure: Any, filler: Filler, classes: ClassNames) -> None:
+def _put_values(source: Source, structure: Structure, filler: Filler, classes: ClassNames) -> None:
     """Fills in the numbers, text and other values that the file has for a name of `like`."""
     document, described = structure
     if not described.has_values:

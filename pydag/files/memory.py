@@ -8,7 +8,7 @@ their memory, not their identity, decides whether two of them are one array.
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from pydag.structure.reshared import with_merged_leaves
 from pydag.typing import Leaf
 
 from .arrays import of_class
-from .tensors import is_tensor_class
+from .tensors import is_class_of, is_tensor_class
 
 _HOST = "cpu"  # the device of NumPy's arrays, as PyTorch calls it
 _WORK = 10_000  # for NumPy's answer; it takes overlap for granted where that is not enough
@@ -36,11 +36,6 @@ class _Outline:
             "shape": place.shape,
             "strides": place.strides,
         }
-
-
-def _is_numpy_class(cls: type) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(cls, numpy.ndarray)
 
 
 def _place(leaf: Any) -> MemoryKey | None:
@@ -92,9 +87,7 @@ def first_overlap(leaves: dict[MemoryKey, int], most: int = sys.maxsize) -> tupl
     """
     import numpy as np
 
-    shares_memory: Callable[..., bool] = (
-        np.shares_memory
-    )  # older types of NumPy know no bound but 0
+    shares_memory: Any = np.shares_memory  # older types of NumPy know no bound but 0
     rows = [(*place.span(), i, np.asarray(_Outline(place))) for place, i in leaves.items()]
     rows.sort(key=operator.itemgetter(0))
     left = most
@@ -116,7 +109,7 @@ def _clusters(leaves: Sequence[Leaf], skipped: AbstractSet[int]) -> Iterator[lis
     """Leaves whose spans of memory meet; most have one of their own."""
     spans: dict[str, list[tuple[int, int, int]]] = {}
     are_tensors = of_class(leaves, is_tensor_class)
-    are_numpy = of_class(leaves, _is_numpy_class)
+    are_numpy = of_class(leaves, lambda cls: is_class_of(cls, "numpy", "ndarray"))
     for i, leaf in enumerate(leaves):
         array: Any = leaf
         if i in skipped:
@@ -131,6 +124,7 @@ def _clusters(leaves: Sequence[Leaf], skipped: AbstractSet[int]) -> Iterator[lis
                 spans.setdefault(place.device, []).append((*place.span(), i))
     for of_device in spans.values():
         of_device.sort()
+        of_device.append((sys.maxsize, 0, -1))  # the end of the last cluster
         cluster: list[int] = []
         end = 0
         for low, high, i in of_device:
@@ -140,5 +134,3 @@ def _clusters(leaves: Sequence[Leaf], skipped: AbstractSet[int]) -> Iterator[lis
                 cluster = []
             cluster.append(i)
             end = max(end, high)
-        if len(cluster) > 1:
-            yield cluster

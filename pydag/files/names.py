@@ -283,3 +283,9 @@ def other_ways(listing: Listing, leaves: list[int]) -> Iterator[tuple[int, list[
         else:
             for slot in listing.slots_of(position)[1:]:
                 yield leaf, listing.way(slot)
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Several names, the first few of them."""
+    shown = ", ".join(name[:120] for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,16 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base class of a file and of a directory of files: arrays by name, and metadata."""
+"""The base class of a file and of a directory of files: arrays by name, and metadata.
+
+The structure in the metadata describes an array by its name, a text. Any other leaf is an object
+with one field: `{"scalar": name}` for one of NumPy's numbers, which is an array without dimensions,
+or `{"value": ...}`, which structure/values.py explains. `{"array": name}` is read as an array, too.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydag.structure.document import Document, MalformedError, check_version, parse
 
-from .aliases import aliases_in
 from .collector import collector_paused
-from .described import Described
-from .header import Entry
+from .header import Entry, aliases_in
 from .package import KINDS
+
+
+class Described:
+    """The descriptions of all leaves, checked.
+
+    Args:
+        leaves: The descriptions from a file.
+        number: The number of leaves of the structure.
+        entries: The arrays of the file, by name.
+
+    Raises:
+        MalformedError: A description is malformed, or names no array of the file.
+    """
+
+    def __init__(self, leaves: Any, number: int, entries: Mapping[str, Entry]) -> None:
+        if type(leaves) is not list or len(leaves) != number:
+            raise MalformedError("leaves", "there must be one for each leaf of the structure")
+        self.contents: list[Any] = leaves  # the name or value of each leaf
+        self.kinds = ["array"] * number  # what each is: "array", "scalar" or "value"
+        names = leaves
+        if set(map(type, leaves)) != {str} or not all(map(entries.__contains__, leaves)):
+            fields = [_field(i, leaf, entries) for i, leaf in enumerate(leaves)]
+            self.kinds = [kind for kind, _ in fields]
+            self.contents = [content for _, content in fields]
+            names = [content for kind, content in fields if kind != "value"]
+        self.names = dict.fromkeys(names)  # of the arrays, each once, in the order of the leaves
+
+    @property
+    def has_values(self) -> bool:
+        """Whether a leaf is no array."""
+        return "value" in self.kinds
+
+
+def _field(leaf: int, found: Any, entries: Mapping[str, Entry]) -> tuple[str, Any]:
+    kind, content = "array", found
+    if type(found) is not str:
+        if type(found) is not dict or len(found) != 1:
+            raise _wrong(leaf, "expected a name, or an object with one field")
+        ((kind, content),) = found.items()
+    if kind != "value":
+        if (kind != "array" and kind != "scalar") or type(content) is not str:
+            raise _wrong(leaf, f"unknown kind {kind[:40]!r}")
+        if content not in entries:
+            raise _wrong(leaf, f"there is no array {content[:200]!r}")
+        if kind == "scalar" and entries[content]["shape"]:
+            raise _wrong(leaf, f"the array {content[:200]!r} is no single number")
+    return kind, content
+
+
+def _wrong(leaf: int, why: str) -> MalformedError:
+    return MalformedError(f"leaves[{leaf}]", why)
+
+
+Structure = tuple[Document, Described]
 
 
 class Source:
@@ -68,12 +125,17 @@ class Source:
         return {alias: name for alias, name in found.items() if alias not in self.entries}
 
     @collector_paused()
-    def structure(self) -> tuple[Document, Described] | None:
+    def structure(self) -> Structure | None:
         """The structure in the metadata, and how each of its leaves is described."""
         if self.text is None:
             return None
         try:
-            return _checked(parse(self.text), self.entries)
+            whole = parse(self.text)
+            if type(whole) is not dict:
+                raise MalformedError("the text", "expected an object")
+            check_version(whole.get("pydag"))
+            document = Document.read(whole.get("structure"))
+            return document, Described(whole.get("leaves"), document.num_leaves, self.entries)
         except MalformedError as error:
             raise self.wrong(str(error)) from None
 
@@ -87,11 +149,3 @@ class Source:
     def wrong(self, what: str) -> ValueError:
         """The error that says what is wrong in this file."""
         return ValueError(f"{self.path!r}: {what}")
-
-
-def _checked(whole: Any, entries: Mapping[str, Entry]) -> tuple[Document, Described]:
-    if type(whole) is not dict:
-        raise MalformedError("the text", "expected an object")
-    check_version(whole.get("pydag"))
-    document = Document.read(whole.get("structure"))
-    return document, Described(whole.get("leaves"), document.num_leaves, entries)

@@ -12,25 +12,20 @@ from pydag.structure.listing import Listing, shorten
 from pydag.typing import Leaf
 
 
-def _class(name: str, module: str = "torch") -> type | None:
+def is_class_of(cls: type, module: str, name: str) -> bool:
+    """Whether a class is one of a library's, or derived from it: then the library is imported."""
     found = getattr(sys.modules.get(module), name, None)
-    return found if isinstance(found, type) else None
+    return isinstance(found, type) and issubclass(cls, found)
 
 
 def is_tensor_class(cls: type) -> bool:
     """Whether the instances of a class are tensors."""
-    tensor = _class("Tensor")
-    return tensor is not None and issubclass(cls, tensor)
-
-
-def _is_module_class(cls: type) -> bool:
-    module = _class("Module", "torch.nn")
-    return module is not None and issubclass(cls, module)
+    return is_class_of(cls, "torch", "Tensor")
 
 
 def check_no_modules(leaves: Sequence[Leaf], listing: Listing) -> None:
     """Raises TypeError where a leaf is a module of torch: a file has its state dict."""
-    modules = {cls for cls in set(map(type, leaves)) if _is_module_class(cls)}
+    modules = {cls for cls in set(map(type, leaves)) if is_class_of(cls, "torch.nn", "Module")}
     for i, leaf in enumerate(leaves if modules else ()):
         if type(leaf) in modules:
             where = shorten(listing.path_text(listing.leaves[i], "tree"))
@@ -65,11 +60,6 @@ def check_plain(tensor: Any) -> None:
         raise TypeError(
             f"a tensor of the class {type(tensor).__qualname__}, which keeps its numbers elsewhere"
         )
-
-
-def tensor_dtype(tensor: Any) -> str:
-    """The name of a tensor's type, which NumPy and ml_dtypes have, too."""
-    return str(tensor.dtype).removeprefix("torch.")
 
 
 def tensor_to_numpy(tensor: Any, numpy_type: Any) -> Any:

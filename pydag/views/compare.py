@@ -9,6 +9,7 @@ from pydag._core import PyDagSpec
 from pydag.structure.kinds import MAPPINGS, NAMED
 from pydag.structure.listing import Listing
 
+from .html import escaped
 from .leaves import Infos, LeafInfo, cut
 from .model import Model, Row
 from .text import row_text
@@ -105,7 +106,7 @@ class SideBySide:
         if position is None:
             return ""
         model = self._models[side]
-        row = Row(position, pair.level, True, 0, False)
+        row = Row(position, pair.level, True, "", False)
         indent = "  " * min(pair.level, self._width // 8)
         return indent + row_text(model, row)
 
@@ -123,11 +124,9 @@ class SideBySide:
         return str(self)
 
     def _repr_html_(self) -> str:
-        import html  # see `html.py`
-
         rows = "".join(
             f"<tr{_COLOUR if differs else ''}>"
-            + "".join(f"<td>{html.escape(_encodable(cell))}</td>" for cell in cells)
+            + "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
             + "</tr>"
             for differs, *cells in self._lines
         )
@@ -139,7 +138,3 @@ class SideBySide:
 
 
 _COLOUR = ' style="background:#ffe08a;color:#000"'
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -22,11 +22,8 @@ def dot(model: Model, depth: int | None, limit: int | None) -> str:
         position, record = row.position, model.listing.records[row.position]
         target = model.listing.target(position)
         if not record.is_alias or target not in seen:
-            label = model.label(position)
-            if record.is_alias:
-                label += f" ({model.path(target)})"
-            if row.hidden:
-                label += f" … {row.hidden} more objects"
+            parts = [model.label(position), model.anchor(position, seen), row.hidden]
+            label = " ".join(filter(None, parts))
             look = ", style=filled, fillcolor=lightblue" if record.number >= 0 else ""
             look += ", shape=ellipse" if record.is_leaf else ""
             lines.append(f"  n{position} [label={_quoted(label)}{look}];")
@@ -34,9 +31,8 @@ def dot(model: Model, depth: int | None, limit: int | None) -> str:
         if position > 0:
             parent = model.listing.parents[position]
             lines.append(f"  n{parent} -> n{target} [label={_quoted(model.step(position))}];")
-    if model.has_more(shown):
-        label = f"... and {model.more(shown)} more objects"
-        lines.append(f"  more [label={_quoted(label)}, shape=plaintext];")
+    if more := model.more(shown):
+        lines.append(f"  more [label={_quoted(more)}, shape=plaintext];")
     return "\n".join([*lines, f"  label={_quoted(str(model.totals))};", "}"]) + "\n"
 
 

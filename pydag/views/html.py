@@ -37,7 +37,8 @@ if(a)open(a.getAttribute("href"));});open(location.hash);})();
 """
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """The text, as HTML."""
     import html  # loads a table of two thousand names that only a notebook needs
 
     return html.escape(text.encode("utf-8", "backslashreplace").decode())
@@ -65,9 +66,9 @@ class _Writer:
             else:
                 parts.append(f'<div class="leaf">{line}</div>')
         parts.append("</details>" * level)
-        if self._model.has_more(self._rows):
-            parts.append(f"<div>... and {self._model.more(self._rows)} more objects</div>")
-        parts.append(f'<div class="totals">{_text(str(self._model.totals))}</div>')
+        if more := self._model.more(self._rows):
+            parts.append(f"<div>{more}</div>")
+        parts.append(f'<div class="totals">{escaped(str(self._model.totals))}</div>')
         return (
             f'<div class="pydag-view" id="{self._id}"><style>{_STYLE}</style>'
             f"{''.join(parts)}<script>{_SCRIPT % self._id}</script></div>"
@@ -77,36 +78,31 @@ class _Writer:
         model, position = self._model, row.position
         parts = []
         if step := model.step(position):
-            parts.append(f'<span class="step">{_text(step)}:</span>')
-        if mark := self._mark(position):
-            parts.append(mark)
-        parts.append(_text(model.name(position)))
+            parts.append(f'<span class="step">{escaped(step)}:</span>')
+        parts += [self._mark(position), escaped(model.name(position))]
         if configuration := model.configuration(position):
-            parts.append(f'<span class="conf">{_text(configuration)}</span>')
-        if row.hidden:
-            parts.append(f"… {row.hidden} more objects")
-        return " ".join(part for part in parts if part)
+            parts.append(f'<span class="conf">{escaped(configuration)}</span>')
+        parts.append(row.hidden)
+        return " ".join(filter(None, parts))
 
     def _mark(self, position: int) -> str:
-        record, listing = self._model.listing.records[position], self._model.listing
-        mark = self._model.mark(position)
+        listing, mark = self._model.listing, self._model.mark(position)
         if not mark:
             return ""
-        if record.is_alias:
-            target = listing.target(position)
-            if target not in self._seen:
-                return f"{_text(mark)} ({_text(self._model.path(target))})"
-            return self._link(position, target, mark)
+        if anchor := self._model.anchor(position, self._seen):
+            return f"{escaped(mark)} {escaped(anchor)}"
+        if listing.records[position].is_alias:
+            return self._link(position, listing.target(position), mark)
         aliases = [slot for slot in listing.slots_of(position)[1:] if slot in self._seen]
         if not aliases:
-            return _text(mark)
+            return escaped(mark)
         back = [self._link(None, slot, "↩") for slot in aliases[1:_BACK]]
         return " ".join([self._link(position, aliases[0], mark), *back])
 
     def _link(self, source: int | None, target: int, text: str) -> str:
         own = "" if source is None else f' id="{self._id}-{source}"'
-        path = _text(self._model.path(target))
-        return f'<a{own} href="#{self._id}-{target}" title="{path}">{_text(text)}</a>'
+        path = escaped(self._model.path(target))
+        return f'<a{own} href="#{self._id}-{target}" title="{path}">{escaped(text)}</a>'
 
 
 def html_piece(model: Model, depth: int | None, limit: int | None) -> str:

@@ -4,7 +4,7 @@
 import bisect
 import itertools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from pydag.structure.calls import Call, call_of
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     position: int
     level: int
     is_last: bool  # of its parent's children
-    hidden: int  # objects below it that are not shown
+    hidden: str  # how many objects below it are not shown, in words
     has_rows: bool  # whether rows of its children follow
 
 
@@ -167,7 +167,14 @@ class Model:
     def label(self, position: int) -> str:
         """Mark, class and configuration of a node."""
         parts = [self.mark(position), self.name(position), self.configuration(position)]
-        return " ".join(part for part in parts if part)
+        return " ".join(filter(None, parts))
+
+    def anchor(self, position: int, shown: Container[int]) -> str:
+        """The path of an alias's anchor in parentheses; empty for others, and if it is shown."""
+        if not self.listing.records[position].is_alias:
+            return ""
+        target = self.listing.target(position)
+        return "" if target in shown else f"({self.path(target)})"
 
     def rows(self, depth: int | None, limit: int | None, *, boxes: bool = False) -> Iterator[Row]:
         """The rows that are shown, in order, at most `limit`.
@@ -180,16 +187,13 @@ class Model:
         position = given = 0
         while position < len(listing.records) and (limit is None or given < limit):
             record, level = listing.records[position], len(pending) - 1
-            is_cut = depth is not None and level >= depth and record.num_children > 0
             is_whole = not boxes and self.call_text(position) is not None
-            has_rows = record.num_children > 0 and not is_cut and not is_whole
-            yield Row(
-                position,
-                level,
-                level == 0 or pending[-1] == 1,
-                self._objects(position + 1, listing.ends[position]) * (is_cut and not is_whole),
-                has_rows,
-            )
+            has_children = record.num_children > 0 and not is_whole
+            has_rows = has_children and (depth is None or level < depth)
+            hidden = ""
+            if has_children and not has_rows:
+                hidden = f"… {self._objects(position + 1, listing.ends[position])} more objects"
+            yield Row(position, level, level == 0 or pending[-1] == 1, hidden, has_rows)
             given += 1
             pending[-1] -= 1
             if has_rows:
@@ -203,14 +207,8 @@ class Model:
     def _objects(self, start: int, end: int) -> int:
         return sum(self._is_object[start:end])
 
-    def more(self, shown: Sequence[Row]) -> int:
-        """How many objects come after the last row."""
-        last = shown[-1]
-        end = last.position + 1 if last.has_rows else self.listing.ends[last.position]
-        return self._objects(end, len(self.listing.records))
-
-    def has_more(self, shown: Sequence[Row]) -> bool:
-        """Whether there are rows after the last one."""
-        last = shown[-1]
-        end = last.position + 1 if last.has_rows else self.listing.ends[last.position]
-        return end < len(self.listing.records)
+    def more(self, shown: Sequence[Row]) -> str:
+        """How many objects come after the last row, in words; empty if it is the last of all."""
+        last, end = shown[-1], len(self.listing.records)
+        after = last.position + 1 if last.has_rows else self.listing.ends[last.position]
+        return f"... and {self._objects(after, end)} more objects" if after < end else ""

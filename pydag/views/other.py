@@ -49,6 +49,6 @@ def treescope_tree(model: Model, depth: int | None, limit: int | None, path: str
         children[row.level + 1] = []
         children[row.level].append(node)
     totals = parts.text(str(model.totals))
-    if model.has_more(rows):
-        totals = parts.siblings(parts.text(f"... and {model.more(rows)} more objects; "), totals)
+    if more := model.more(rows):
+        totals = parts.siblings(parts.text(f"{more}; "), totals)
     return parts.siblings(*children[0], parts.text("\n"), totals)

@@ -4,6 +4,7 @@
 import itertools
 from typing import NamedTuple
 
+from .html import escaped
 from .leaves import cut, printable
 from .model import Model
 
@@ -33,16 +34,13 @@ class Table(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        import html  # see `html.py`
-
         head = "".join(f"<th>{name}</th>" for name in _HEAD)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row)) + "</tr>"
+            "<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in _cells(row)) + "</tr>"
             for row in self.rows
         )
         more = f"<p>... and {self.more} more</p>" if self.more else ""
-        totals = html.escape(self.totals)
-        return f"<table><tr>{head}</tr>{body}</table>{more}<p>{totals}</p>"
+        return f"<table><tr>{head}</tr>{body}</table>{more}<p>{self.totals}</p>"
 
 
 _HEAD = ("path", "also at", "shape", "dtype", "bytes")
@@ -63,16 +61,9 @@ def table(model: Model, width: int | None, limit: int | None) -> Table:
     for position in itertools.islice(listing.leaves, limit):
         leaf = model.leaf(position)
         found = itertools.islice(listing.ways(position), 1, 1 + _ALSO)
-        rows.append(
-            TableRow(
-                model.path(position),
-                tuple(_way_text(model, way) for way in found),
-                ways[position],
-                leaf.shape,
-                leaf.dtype,
-                leaf.bytes,
-            )
-        )
+        also = tuple(_way_text(model, way) for way in found)
+        path, number = model.path(position), ways[position]
+        rows.append(TableRow(path, also, number, leaf.shape, leaf.dtype, leaf.bytes))
     more = len(listing.leaves) - len(rows)
     cells = [_HEAD, *map(_cells, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(_HEAD))]

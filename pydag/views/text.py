@@ -34,8 +34,8 @@ def text(model: Model, depth: int | None, width: int | None, limit: int | None) 
     for row in shown:
         line = guides.of(row) + row_text(model, row, seen)
         lines.append(line if width is None else cut(line, width))
-    if model.has_more(shown):
-        lines.append(f"... and {model.more(shown)} more objects")
+    if more := model.more(shown):
+        lines.append(more)
     return "\n".join([*lines, str(model.totals)])
 
 
@@ -46,11 +46,6 @@ def row_text(model: Model, row: Row, seen: set[int] | None = None) -> str:
         seen: The positions that are shown: an alias of any other position names its path.
     """
     step = model.step(row.position)
-    parts = [f"{step}:" if step else "", model.label(row.position)]
-    if model.listing.records[row.position].is_alias and seen is not None:
-        target = model.listing.target(row.position)
-        if target not in seen:
-            parts.append(f"({model.path(target)})")
-    if row.hidden:
-        parts.append(f"… {row.hidden} more objects")
-    return " ".join(part for part in parts if part)
+    anchor = "" if seen is None else model.anchor(row.position, seen)
+    parts = [f"{step}:" if step else "", model.label(row.position), anchor, row.hidden]
+    return " ".join(filter(None, parts))

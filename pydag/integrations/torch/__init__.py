@@ -20,12 +20,12 @@ from .changes import tie_changes as tie_changes
 from .declared import check_tied_weights_keys as check_tied_weights_keys
 from .declared import tied_weights_keys as tied_weights_keys
 from .fsdp import fsdp_groups as fsdp_groups
+from .given import ties as ties
 from .keep import keeping_ties as keeping_ties
 from .keep import tie_again as tie_again
 from .load_tree import load_module_tree as load_module_tree
 from .ravel import TensorTree as TensorTree
 from .ravel import dag_ravel as dag_ravel
-from .tied_names import ties as ties
 from .tree import module_tree as module_tree
 
 __all__ = [

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from pydag.files.names import listed
 from pydag.sharing.prefixes import in_common
 
 from .given import Given, read
@@ -41,6 +42,11 @@ def tie_changes(before: Any, after: Any) -> str:
     head.weight was embed.weight, and is now a tensor of its own (equal)
     """
     return str(_Comparison(read(before), read(after)))
+
+
+def first_lines(lines: list[str]) -> list[str]:
+    """The first lines, and how many more there are."""
+    return lines[:MOST] + ([f"... and {len(lines) - MOST} more"] if len(lines) > MOST else [])
 
 
 class _Side:
@@ -86,10 +92,7 @@ class _Comparison:
 
     def __str__(self) -> str:
         lines = [*self._cut(), *self._made()]
-        if not lines:
-            return ""
-        more = [f"... and {len(lines) - MOST} more"] if len(lines) > MOST else []
-        return "\n".join([*lines[:MOST], *more, *self._one_sided()])
+        return "\n".join([*first_lines(lines), *self._one_sided()]) if lines else ""
 
     def _groups(self, key: Callable[[str], object]) -> list[list[str]]:
         """The common names with one key, in order."""
@@ -146,5 +149,4 @@ class _Comparison:
         ):
             names = [name for name in side.own_names if name not in other.own_names]
             if names and not other.given.is_saved:
-                more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-                yield f"only {word}: {', '.join(names[:MOST])}{more}"
+                yield f"only {word}: {listed(names, MOST)}"

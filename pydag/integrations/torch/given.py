@@ -2,11 +2,12 @@
 """Reads the ties of a module, its tree, a state dict, or a saved result of `ties`."""
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import Tensor, nn
+
+from pydag.files.tensors import is_class_of
 
 from .identity import Identities
 
@@ -29,11 +30,7 @@ class Given:
 
     def __init__(self, names: tuple[str, ...], ties: Ties, tensors: Mapping[str, Any] | None):
         self.names, self.ties, self.tensors = names, ties, tensors
-
-    @property
-    def is_saved(self) -> bool:
-        """Whether only the names that were tied are known."""
-        return self.tensors is None
+        self.is_saved = tensors is None  # then only the names that were tied are known
 
 
 def named_tensors(module: Any) -> dict[str, Any]:
@@ -99,6 +96,33 @@ def read(thing: Any) -> Given:
     )
 
 
+def ties(module: Any) -> Ties:
+    """The groups of names that are one parameter, buffer or memory; empty if nothing is tied.
+
+    Names are those of `named_parameters(remove_duplicate=False)`, then those of `named_buffers`, in
+    this order. A module that stands at two places gives a group for each of its parameters. Two
+    tensors are one if they are one object, or the same view of the same memory: so a state dict has
+    the ties of its module, although `state_dict()` makes new tensors at each call. This also works
+    on `meta`.
+
+    The result is a tuple of tuples, and can be saved as JSON. It also remembers, unless it was
+    saved as JSON, which groups are several parameters over one memory: see `tie_changes`.
+
+    Args:
+        module: A module, a result of `module_tree` or `dag_map` for a module, or a state dict. A
+            result of `ties` is returned unchanged.
+
+    Raises:
+        TypeError: It is none of these.
+
+    >>> embed, head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
+    >>> head.weight = embed.weight
+    >>> ties(torch.nn.ModuleDict({"embed": embed, "head": head}))
+    (('embed.weight', 'head.weight'),)
+    """
+    return read(module).ties
+
+
 def _of_mapping(thing: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """The tensors of a state dict, or of nested dicts as `module_tree` makes, by their names."""
     is_tree = _is_tree(thing)
@@ -137,5 +161,4 @@ def _is_saved(thing: object) -> bool:
 
 
 def _is_array(value: object) -> bool:
-    numpy = sys.modules.get("numpy")
-    return isinstance(value, Tensor) or (numpy is not None and isinstance(value, numpy.ndarray))
+    return isinstance(value, Tensor) or is_class_of(type(value), "numpy", "ndarray")

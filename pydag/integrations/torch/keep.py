@@ -12,11 +12,10 @@ from torch.overrides import TorchFunctionMode
 from pydag.errors import LostTieWarning
 from pydag.sharing.prefixes import in_common
 
+from .changes import first_lines
 from .declared import cut_ties
 from .given import Groups, named_tensors, read, ties_of
 from .repair import Conflict, Names, Parts, check_conflict, parts_of, tie
-
-MOST = 8  # lines in a warning
 
 
 @contextlib.contextmanager
@@ -62,10 +61,9 @@ def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Gr
     groups = ties_of(tensors)
     parts = parts_of(groups)
     if lines := [*_over_one_memory(tensors, parts), *cut_ties(module)]:
-        more = [f"... and {len(lines) - MOST} more"] if len(lines) > MOST else []
         warnings.warn(
             "the model is already cut, and stays so\n  "
-            + "\n  ".join([*lines[:MOST], *more])
+            + "\n  ".join(first_lines(lines))
             + "\n  To fix it: tie_again(model, before), where `before` is a correct model or the "
             "answer of `ties` for one.",
             LostTieWarning,
@@ -102,7 +100,7 @@ def tie_again(module: Any, before: Any, *, on_conflict: Conflict = "raise") -> N
     """
     check_conflict(on_conflict)
     given, now = read(before), Names(module)
-    theirs, ours = in_common(given.names, now.all())
+    theirs, ours = in_common(given.names, now.tensors)
     present = {name: ours[short] for short, name in theirs.items() if short in ours}
     parts = [
         [[present.get(name, name) for name in names] for names in split]

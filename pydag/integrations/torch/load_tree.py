@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import torch
 
 from pydag.errors import SharingError
+from pydag.files.arrays import dtype_name, signature, signature_text
+from pydag.files.names import listed
 from pydag.sharing.memory import memory_of
 
 from .identity import Identities, has_values, same_bytes
@@ -54,8 +56,7 @@ def load_module_tree(module: Any, tree: Mapping[str, Any], *, cast: bool = False
             )
     missing = [name for key, (name, _, needed) in targets.items() if needed and key not in found]
     if missing:
-        more = f" and {len(missing) - MOST} more" if len(missing) > MOST else ""
-        raise ValueError(f"the tree has no value for {', '.join(missing[:MOST])}{more}")
+        raise ValueError(f"the tree has no value for {listed(missing, MOST)}")
     memory = _Memory(target.tensor for target in targets.values())
     # Before the first write, values that would be overwritten are copied.
     pairs = [(targets[key].tensor, value) for key, (_, value) in found.items()]
@@ -123,10 +124,10 @@ def _check(name: str, tensor: Any, value: Any, cast: bool) -> None:
             raise ValueError(
                 f"{name} {what} has no values, as on meta: to_empty or load_state_dict(assign=True)"
             )
-    shapes, dtypes = (tuple(tensor.shape), tuple(value.shape)), (_dtype(tensor), _dtype(value))
-    if shapes[0] != shapes[1] or (dtypes[0] != dtypes[1] and not cast):
-        texts = [f"{d}[{','.join(map(str, s))}]" for d, s in zip(dtypes, shapes, strict=True)]
-        cure = "; cast=True converts it" if shapes[0] == shapes[1] else ""
+    own, other = signature(tensor), signature(value)
+    if own[1] != other[1] or (own != other and not cast):
+        cure = "; cast=True converts it" if own[1] == other[1] else ""
+        texts = signature_text(tensor), signature_text(value)
         raise ValueError(f"{name} is {texts[0]}, and {texts[1]} in the tree{cure}")
     made_of_parts = [hasattr(type(it), "__tensor_flatten__") for it in (tensor, value)]
     if made_of_parts[0] != made_of_parts[1]:
@@ -141,10 +142,6 @@ def _check(name: str, tensor: Any, value: Any, cast: bool) -> None:
         raise ValueError(f"{name} is an expanded tensor, which can't be written to: clone() it")
 
 
-def _dtype(array: Any) -> str:
-    return str(getattr(array.dtype, "name", array.dtype)).removeprefix("torch.")
-
-
 def _tensor(value: Any) -> Any:
     """A value as a tensor, by NumPy where it isn't one."""
     if isinstance(value, torch.Tensor):
@@ -155,7 +152,7 @@ def _tensor(value: Any) -> Any:
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
         array = array.copy()  # PyTorch makes no tensors of such arrays
-    dtype = getattr(torch, _dtype(array), None)
+    dtype = getattr(torch, dtype_name(array.dtype), None)
     if array.dtype.isbuiltin == 1 or dtype is None:
         return torch.from_numpy(array)
     # NumPy has bfloat16 and the like from another package. `reshape` keeps arrays without axes.

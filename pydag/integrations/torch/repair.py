@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restores the ties of a module, by names."""
 
-from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 
 from pydag.errors import SharingError
+from pydag.files.arrays import signature_text
 from pydag.sharing.prefixes import unwrapped
 
 from .given import Ties, named_tensors
@@ -29,37 +29,22 @@ def parts_of(ties: Ties) -> Parts:
     return [[list(part) for part in split or (group,)] for group, split in pairs]
 
 
-class _Change(NamedTuple):
-    """A name, and the tensor that it is to hold."""
-
-    name: str
-    tensor: Any
-
-
 class Names:
     """The tensors of a module by name, also by those that they had before they were wrapped."""
 
     def __init__(self, module: Any) -> None:
-        self._module, self._tensors = module, named_tensors(module)
-        self._shorts = {unwrapped(name): name for name in self._tensors}
-
-    def all(self) -> Iterable[str]:
-        """All present names."""
-        return self._tensors
+        self._module, self.tensors = module, named_tensors(module)  # by their present names
+        self._shorts = {unwrapped(name): name for name in self.tensors}
 
     def find(self, name: str) -> str | None:
         """The present name of the tensor that had this name."""
-        name = name if name in self._tensors else self._shorts.get(unwrapped(name), name)
-        if name in self._tensors:
+        name = name if name in self.tensors else self._shorts.get(unwrapped(name), name)
+        if name in self.tensors:
             return name
         # Under a parametrization it is the original tensor, from which the value is computed.
         owner, _, attribute = name.rpartition(".")
         original = f"{owner}.parametrizations.{attribute}.original".removeprefix(".")
-        return original if original in self._tensors else None
-
-    def tensor(self, name: str) -> Any:
-        """The tensor with a present name."""
-        return self._tensors[name]
+        return original if original in self.tensors else None
 
     def what_is_there(self, name: str) -> str:
         """A description of the object in the place of a missing name."""
@@ -71,24 +56,24 @@ class Names:
             owner, path = inner, part if owner is self._module else f"{path}.{part}"
         return f"{path} is of the class {type(owner).__module__}.{type(owner).__qualname__}"
 
-    def set(self, change: _Change) -> None:
+    def set(self, name: str, tensor: Any) -> None:
         """Makes the name hold the tensor."""
-        path, _, attribute = change.name.rpartition(".")
+        path, _, attribute = name.rpartition(".")
         owner = self._module.get_submodule(path)
         if attribute in owner._parameters:
-            setattr(owner, attribute, change.tensor)  # recurrent layers keep a list of theirs, too
+            setattr(owner, attribute, tensor)  # recurrent layers keep a list of theirs, too
         else:
-            owner._buffers[attribute] = change.tensor  # `setattr` would make a parameter of one
+            owner._buffers[attribute] = tensor  # `setattr` would make a parameter of one
 
 
 def tie(now: Names, parts: Parts, on_conflict: Conflict) -> None:
     """Restores all ties that were cut, or none."""
-    for change in [change for split in parts for change in _changes(now, split, on_conflict)]:
-        now.set(change)
+    for name, tensor in [row for split in parts for row in _changes(now, split, on_conflict)]:
+        now.set(name, tensor)
 
 
-def _changes(now: Names, parts: list[list[str]], on_conflict: Conflict) -> list[_Change]:
-    """The changes that give the names of one memory one tensor again.
+def _changes(now: Names, parts: list[list[str]], on_conflict: Conflict) -> list[tuple[str, Any]]:
+    """The names of one memory, each with the tensor that it is to hold, if that isn't there.
 
     Args:
         parts: The names, those that were one object together.
@@ -108,7 +93,7 @@ def _changes(now: Names, parts: list[list[str]], on_conflict: Conflict) -> list[
         )
     if not names:
         return []
-    carrier = next((name for name in names if has_values(now.tensor(name))), names[0])
+    carrier = next((name for name in names if has_values(now.tensors[name])), names[0])
     for name in names:
         _check(now, carrier, name, on_conflict)
     return [change for part in objects for change in _of_object(now, part, carrier)]
@@ -116,7 +101,7 @@ def _changes(now: Names, parts: list[list[str]], on_conflict: Conflict) -> list[
 
 def _check(now: Names, carrier: str, name: str, on_conflict: Conflict) -> None:
     """Raises SharingError where a tensor can't take the place of another one."""
-    a, b = now.tensor(carrier), now.tensor(name)
+    a, b = now.tensors[carrier], now.tensors[name]
     if a is b or on_conflict == "first":
         return
     if has_values(a) and has_values(b):
@@ -135,22 +120,21 @@ def _check(now: Names, carrier: str, name: str, on_conflict: Conflict) -> None:
 def _text(tensor: Any) -> str:
     if torch.nn.parameter.is_lazy(tensor):
         return f"{tensor.dtype}, without a shape yet"
-    shape = ",".join(map(str, tensor.shape))
-    return f"{str(tensor.dtype).removeprefix('torch.')}[{shape}] on {tensor.device}"
+    return f"{signature_text(tensor)} on {tensor.device}"
 
 
-def _of_object(now: Names, names: list[str], carrier: str) -> list[_Change]:
+def _of_object(now: Names, names: list[str], carrier: str) -> list[tuple[str, Any]]:
     """The changes that give names one object, with the memory of the carrier."""
     if not names:
         return []
-    kept = now.tensor(carrier)
+    kept = now.tensors[carrier]
     target = kept
     if carrier not in names:  # another object of the same memory
         identities = Identities()
         one = identities.of(kept)
-        same = [t for t in map(now.tensor, names) if identities.of(t) == one]
-        target = same[0] if same else _view(kept, now.tensor(names[0]))
-    return [_Change(name, target) for name in names if now.tensor(name) is not target]
+        same = [t for t in (now.tensors[name] for name in names) if identities.of(t) == one]
+        target = same[0] if same else _view(kept, now.tensors[names[0]])
+    return [(name, target) for name in names if now.tensors[name] is not target]
 
 
 def _view(kept: Any, of_kind: Any) -> Any:

@@ -13,7 +13,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.files.arrays import host_copies, is_array, of_class
 from pydag.files.path import check_path
-from pydag.files.write import write
+from pydag.files.save import write
 from pydag.jaxinterop.content.leaves import static_positions
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.content.values import check_value
