@@ -87,9 +87,9 @@ class PyDagSpec:
     def unflatten(self, leaves: Iterable[Any], /) -> Any:
         """Build the DAG with these leaves; every shared object is built once."""
     def flatten_up_to(self, tree: Any, /) -> list[Any]:
-        """What stands in `tree` at the place of each leaf. Each shared object must have one answer."""
+        """The part of `tree` at the place of each leaf. A shared object must have one answer."""
     def paths(self, /) -> list[tuple[Any, ...]]:
-        """The path of each leaf: to a shared one, its anchor's."""
+        """The path of each leaf. A shared leaf has the path of its anchor."""
     def accessors(self, /) -> list[PyTreeAccessor]:
         """The accessor of each leaf."""
     def entries(self, /) -> list[Any]:
@@ -97,11 +97,10 @@ class PyDagSpec:
     def is_leaf(self, /, *, strict: bool = True) -> bool:
         """Whether the root is a leaf; with `strict=False`, whether it has no children."""
     def is_same_order(self, other: PyDagSpec, /) -> bool:
-        """Whether the dicts of two equal specs were filled in the same order, which equality
-        doesn't look at.
+        """Whether the dicts of two equal specs were filled in the same order, in which they are
+        rebuilt.
 
-        It is the order in which they are rebuilt. Only for equal specs: of unequal ones the answer
-        means nothing.
+        Equality ignores that order. For unequal specs the answer means nothing.
         """
     @property
     def num_leaves(self, /) -> int:
@@ -142,12 +141,12 @@ class PyDagSpec:
         """
     @staticmethod
     def from_json(text: str, namespace: str | None = None) -> PyDagSpec:
-        """The structure that was written by `to_json`. Nothing is imported for it, and no code of a
-        class runs.
+        """The structure that `to_json` wrote. Nothing is imported for it, and no code of a class
+        runs.
 
-        Building from it, `unflatten`, calls the functions of the classes that the text names.
-        Registered classes are looked up in `namespace`, or in that which was written. ValueError
-        names the field that is malformed, or the class that isn't registered.
+        `unflatten` calls the functions of the classes that the text names. Registered classes are
+        looked up in `namespace`, by default in the one that was written. ValueError names the field
+        that is malformed, or the class that isn't registered.
         """
     def _listing(self, record_class: builtins.type = tuple, /) -> list[Any]: ...
     def _shared(self, /) -> list[tuple[int, PyTreeKind, builtins.type | None]]: ...
@@ -159,56 +158,58 @@ class PyDagSpec:
     def __reduce__(self, /) -> tuple[Any, ...]: ...
     def __setstate__(self, state: tuple[Any, ...], /) -> None: ...
     def children(self, /) -> list[PyDagSpec]:
-        """The specs of what stands in the root's slots. Sharing with what lies outside of each is
-        not in it.
-        """
+        """The specs of the root's children, each without its sharing with the others."""
     def child(self, index: SupportsInt | SupportsIndex, /) -> PyDagSpec:
-        """The spec of what stands in one of the root's slots; a negative index counts from the end."""
+        """The spec of one of the root's children; a negative index counts from the end."""
     def entry(self, index: SupportsInt | SupportsIndex, /) -> Any:
         """The entry of one of the root's slots; a negative index counts from the end."""
     def one_level(self, /) -> PyDagSpec | None:
-        """The root with a leaf in each of its slots, never a shared one; None for a leaf."""
+        """The root with an unshared leaf in each of its slots; None for a leaf."""
     def is_one_level(self, /) -> bool:
-        """Whether the root is a node that holds only leaves."""
+        """Whether the root is a node and all its children are leaves."""
     def is_prefix(self, other: PyDagSpec, /, *, strict: bool = False) -> bool:
-        """Whether `other` arises from this spec by putting structures in the place of leaves.
+        """Whether `other` is this spec with its leaves replaced by structures.
 
-        What is one object here must be one there, too, which may share more. With `strict=True` it
-        must share more, or hold a node where a leaf is here.
+        An object of this spec must be one object in `other`, which may share more. With
+        `strict=True`, `other` must share more, or have a node where this spec has a leaf.
         """
     def is_suffix(self, other: PyDagSpec, /, *, strict: bool = False) -> bool:
         """Whether `other` is a prefix of this spec."""
     def compose(self, inner: PyDagSpec, /) -> PyDagSpec:
-        """This spec with `inner` in the place of each leaf; in that of a shared leaf it is one
-        shared object.
+        """This spec with each leaf replaced by `inner`. A shared leaf is replaced by one shared
+        object.
         """
     def broadcast_to_common_suffix(self, other: PyDagSpec, /) -> PyDagSpec:
-        """This spec with what `other` has in the place of its leaves.
+        """This spec with its leaves replaced by what `other` has at their places.
 
-        The sharing is this spec's, and within such a place that of `other`; a shared leaf must get
-        the same structure at all of its paths.
+        The result has the sharing of this spec, and within such a place that of `other`. A shared
+        leaf must get the same structure at all of its paths.
         """
     def transform(self, /, f_node: Callable[[PyDagSpec], PyDagSpec] | None = None, f_leaf: Callable[[PyDagSpec], PyDagSpec] | None = None) -> PyDagSpec:
         """The spec with other nodes and leaves.
 
-        `f_node` is called once for each distinct node, after what it holds, with a spec of that
-        node alone, and returns one with as many slots; `f_leaf` once for each distinct leaf, and
-        returns any. What was one object stays one, unless a tuple stands for it: then what it holds
-        is shared.
+        `f_node` is called once for each distinct node, after everything below it, with a spec of
+        the node alone, and returns a spec with as many slots. `f_leaf` is called once for each
+        distinct leaf, and returns any spec. One object remains one object, unless a tuple replaces
+        it: then the parts of the tuple are shared.
         """
     def traverse(self, leaves: Iterable[Any], /, f_node: Callable[[Any], Any] | None = None, f_leaf: Callable[[Any], Any] | None = None) -> Any:
-        """From the leaves up: `f_leaf(leaf)` once for each distinct leaf, `f_node(node)` once for
-        each distinct node, built of what came of its children. What came of a shared object
-        stands at all of its places.
+        """From the leaves up: `f_leaf(leaf)` is called once for each distinct leaf, and
+        `f_node(node)` once for each distinct node, which is built from the results for its
+        children.
+
+        The result for a shared object is used at all of its places.
         """
     def walk(
         self, leaves: Iterable[Any], /,
         f_node: Callable[[builtins.type, Any, tuple[Any, ...]], Any] | None = None,
         f_leaf: Callable[[Any], Any] | None = None
     ) -> Any:
-        """As `traverse`, with `f_node(type, data, children)`, so that nothing needs to be built."""
+        """Like `traverse`, with `f_node(type, data, children)`, so that no node is built."""
     def to_treespec(self, /) -> PyTreeSpec:
-        """optree's `PyTreeSpec` of the unfolded tree: every path written out, nothing shared."""
+        """optree's `PyTreeSpec` of the unfolded tree: every path is written out, and nothing is
+        shared.
+        """
     def _brief_repr(self, /) -> str: ...
 
 def value_leaves(spec: PyDagSpec, /) -> _Numbers: ...

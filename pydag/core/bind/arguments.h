@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the arguments of methods that optree has, too. An argument of the wrong type gives nanobind's
-// TypeError, which begins as that of optree does (pybind11's). Also makes text for Python.
+// Reads the arguments of methods that optree has, too. An argument of the wrong type gives nanobind's TypeError, which
+// begins like optree's (by pybind11). Also makes text for Python.
 #pragma once
 
 #include "spec/spec.h"

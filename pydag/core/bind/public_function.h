@@ -17,8 +17,8 @@ class PublicFunction {
 public:
     static constexpr size_t kMost = 10;  // parameters
 
-    // `names`: of all parameters, `*rests` included; `defaults`: one for each of them, null if it must be
-    // given. A package that is imported anew defines its functions anew.
+    // `names`: of all parameters, `*rests` included; `defaults`: one for each, null if the argument must be given. Runs
+    // again if the package is imported again.
     void define(nb::handle definition, nb::handle names, PyObject *const *defaults, size_t num_positional_only,
                 size_t num_positional, bool takes_rests);
 

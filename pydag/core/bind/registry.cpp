@@ -64,7 +64,7 @@ void name_children(nb::handle box, nb::object flatten, nb::object names, nb::obj
     std::swap(registration.open_with_keys, open_with_keys);
 }
 
-// The core reads the names from keys of this class itself, of instances of the registered class from now on.
+// From now on the core itself reads the names from keys of this class, for instances of the registered class.
 void read_names_of_keys(nb::handle box, nb::type_object key_class, nb::str attribute, nb::type_object name_class) {
     nb::object &known = unboxed<RegistrationBox>(box).plain_keys;
     if (!is_exact_str(attribute.ptr())) fail(PyExc_TypeError, "expected a str");
@@ -97,8 +97,8 @@ nb::object registration_parts(nb::handle type, nb::handle namespace_) {
                           registration.namespace_);
 }
 
-// As optree's functions of this kind, but remembering nothing: optree may remember what a class was that is gone, and
-// whose address another one has.
+// Like optree's functions, but without remembering: optree may take a class for another at the same address that is
+// gone.
 template <Kind kind>
 bool is_tuple_class(nb::handle object) {
     return PyType_Check(object.ptr()) && kind_of_tuple_class(reinterpret_cast<PyTypeObject *>(object.ptr())) == kind;

@@ -110,7 +110,7 @@ void set_state(nb::handle_t<Spec> self, nb::handle state) {
     require_stack_room();
     StructureBuilder builder;
     restore_state(state, builder);    // may run code of the keys, which may call this function again
-    const Locked locked(self.ptr());  // of several threads one succeeds
+    const Locked locked(self.ptr());  // one of several threads succeeds
     require_empty();
     new (nb::inst_ptr<Spec>(self)) Spec(std::move(builder));
     nb::inst_mark_ready(self);
@@ -142,9 +142,9 @@ void bind_class(nb::module_ &module) {
             "Build the DAG with these leaves; every shared object is built once.")
         .def("flatten_up_to", flatten_up_to, nb::arg().none(),
              nb::sig("def flatten_up_to(self, tree: Any, /) -> list[Any]"),
-             "What stands in `tree` at the place of each leaf. Each shared object must have one answer.")
+             "The part of `tree` at the place of each leaf. A shared object must have one answer.")
         .def("paths", on_structure(ways_to_leaves<add_paths>), nb::sig("def paths(self, /) -> list[tuple[Any, ...]]"),
-             "The path of each leaf: to a shared one, its anchor's.")
+             "The path of each leaf. A shared leaf has the path of its anchor.")
         .def("accessors", on_structure(ways_to_leaves<add_accessors>),
              nb::sig("def accessors(self, /) -> list[PyTreeAccessor]"), "The accessor of each leaf.")
         .def("entries", on_spec(entries), nb::sig("def entries(self, /) -> list[Any]"),
@@ -156,9 +156,8 @@ void bind_class(nb::module_ &module) {
             "is_same_order",
             [](nb::handle self, nb::handle other) { return spec_of(self).is_same_order(spec_of(other)); },
             nb::arg("other").none(), nb::sig("def is_same_order(self, other: PyDagSpec, /) -> bool"),
-            "Whether the dicts of two equal specs were filled in the same order, which equality doesn't look at.\n\n"
-            "It is the order in which they are rebuilt. Only for equal specs: of unequal ones the answer means "
-            "nothing.")
+            "Whether the dicts of two equal specs were filled in the same order, in which they are "
+            "rebuilt.\n\nEquality ignores that order. For unequal specs the answer means nothing.")
         .def_prop_ro("num_leaves", on_structure([](const Structure &s) { return s.num_leaves; }),
                      nb::sig("def num_leaves(self, /) -> int"), "The number of distinct leaves.")
         .def_prop_ro("num_nodes", on_structure(num_distinct_nodes), nb::sig("def num_nodes(self, /) -> int"),
@@ -193,10 +192,10 @@ void bind_class(nb::module_ &module) {
             },
             nb::arg("text").none(), nb::arg("namespace") = nb::none(),
             nb::sig("def from_json(text: str, namespace: str | None = None) -> PyDagSpec"),
-            "The structure that was written by `to_json`. Nothing is imported for it, and no code of a class runs.\n\n"
-            "Building from it, `unflatten`, calls the functions of the classes that the text names. "
-            "Registered classes are looked up in `namespace`, or in that which was written. ValueError names the "
-            "field that is malformed, or the class that isn't registered.")
+            "The structure that `to_json` wrote. Nothing is imported for it, and no code of a class "
+            "runs.\n\n`unflatten` calls the functions of the classes that the text names. Registered classes are "
+            "looked up in `namespace`, by default in the one that was written. ValueError names the field that is "
+            "malformed, or the class that isn't registered.")
         .def(
             "_listing",
             [](nb::handle self, nb::handle record_class) { return listing(spec_of(self).structure(), record_class); },
@@ -221,7 +220,7 @@ void bind_class(nb::module_ &module) {
         .def("_set_state", set_state, nb::arg("state").none(),
              nb::sig("def _set_state(self, state: tuple[Any, ...], /) -> None"))
         .def("__reduce__", reduce, nb::sig("def __reduce__(self, /) -> tuple[Any, ...]"));
-    // Renamed, because nanobind writes into the instance again after a `__setstate__` of its own has returned, when
+    // Renamed, because nanobind writes into the instance again after a `__setstate__` that it knows has returned, when
     // other threads may read it.
     type.attr("__setstate__") = type.attr("_set_state");
     nb::delattr(type, "_set_state");
@@ -235,7 +234,7 @@ const Operation operations[] = {
 }  // namespace
 
 void bind_spec(nb::module_ &module) {
-    // A module that is made anew gets the class that exists already.
+    // A second module object gets the class that exists already.
     if (const nb::handle known = nb::type<Spec>(); known.is_valid()) module.attr("PyDagSpec") = known;
     else bind_class(module);
     module.def(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The methods of a spec that optree's specs have, too, and that give other specs or go through a spec; and
-// the functions that make specs of specs.
+// The methods that specs share with optree's and that return other specs or go through a spec; and the functions that
+// make specs of specs.
 #include "base/error.h"
 #include "bind/arguments.h"
 #include "bind/bind.h"
@@ -107,52 +107,53 @@ void bind_spec_methods(nb::module_ &module) {
     nb::borrow<nb::class_<Spec>>(nb::type<Spec>())
         .def("__init__", fail_to_construct, nb::sig("def __init__(self, *args: Any, **kwargs: Any) -> None"))
         .def("children", children, nb::sig("def children(self, /) -> list[PyDagSpec]"),
-             "The specs of what stands in the root's slots. Sharing with what lies outside of each is not in it.")
+             "The specs of the root's children, each without its sharing with the others.")
         .def("child", child, given, nb::sig("def child(self, index: SupportsInt | SupportsIndex, /) -> PyDagSpec"),
-             "The spec of what stands in one of the root's slots; a negative index counts from the end.")
+             "The spec of one of the root's children; a negative index counts from the end.")
         .def("entry", entry, given, nb::sig("def entry(self, index: SupportsInt | SupportsIndex, /) -> Any"),
              "The entry of one of the root's slots; a negative index counts from the end.")
         .def("one_level", one_level, nb::sig("def one_level(self, /) -> PyDagSpec | None"),
-             "The root with a leaf in each of its slots, never a shared one; None for a leaf.")
+             "The root with an unshared leaf in each of its slots; None for a leaf.")
         .def(
             "is_one_level", [](nb::handle self) { return is_one_level(structure_in(self)); },
-            nb::sig("def is_one_level(self, /) -> bool"), "Whether the root is a node that holds only leaves.")
+            nb::sig("def is_one_level(self, /) -> bool"), "Whether the root is a node and all its children are leaves.")
         .def("is_prefix", is_prefix_of, given, nb::kw_only(), nb::arg("strict").none() = false,
              nb::sig("def is_prefix(self, other: PyDagSpec, /, *, strict: bool = False) -> bool"),
-             "Whether `other` arises from this spec by putting structures in the place of leaves.\n\n"
-             "What is one object here must be one there, too, which may share more. With `strict=True` it must share "
-             "more, or hold a node where a leaf is here.")
+             "Whether `other` is this spec with its leaves replaced by structures.\n\nAn object of this spec must be "
+             "one object in `other`, which may share more. With `strict=True`, `other` must share more, or have a node "
+             "where this spec has a leaf.")
         .def("is_suffix", is_suffix_of, given, nb::kw_only(), nb::arg("strict").none() = false,
              nb::sig("def is_suffix(self, other: PyDagSpec, /, *, strict: bool = False) -> bool"),
              "Whether `other` is a prefix of this spec.")
         .def("compose", combined<compose>, given, nb::sig("def compose(self, inner: PyDagSpec, /) -> PyDagSpec"),
-             "This spec with `inner` in the place of each leaf; in that of a shared leaf it is one shared object.")
+             "This spec with each leaf replaced by `inner`. A shared leaf is replaced by one shared object.")
         .def("broadcast_to_common_suffix", combined<common_suffix>, given,
              nb::sig("def broadcast_to_common_suffix(self, other: PyDagSpec, /) -> PyDagSpec"),
-             "This spec with what `other` has in the place of its leaves.\n\n"
-             "The sharing is this spec's, and within such a place that of `other`; a shared leaf must get the same "
-             "structure at all of its paths.")
+             "This spec with its leaves replaced by what `other` has at their places.\n\nThe result has the sharing of "
+             "this spec, and within such a place that of `other`. A shared leaf must get the same structure at all of "
+             "its paths.")
         .def("transform", transformed, optional("f_node"), optional("f_leaf"),
              nb::sig("def transform(self, /, f_node: Callable[[PyDagSpec], PyDagSpec] | None = None, "
                      "f_leaf: Callable[[PyDagSpec], PyDagSpec] | None = None) -> PyDagSpec"),
-             "The spec with other nodes and leaves.\n\n"
-             "`f_node` is called once for each distinct node, after what it holds, with a spec of that node alone, "
-             "and returns one with as many slots; `f_leaf` once for each distinct leaf, and returns any. What was "
-             "one object stays one, unless a tuple stands for it: then what it holds is shared.")
+             "The spec with other nodes and leaves.\n\n`f_node` is called once for each distinct node, after "
+             "everything below it, with a spec of the node alone, and returns a spec with as many slots. `f_leaf` is "
+             "called once for each distinct leaf, and returns any spec. One object remains one object, unless a tuple "
+             "replaces it: then the parts of the tuple are shared.")
         .def("traverse", traversed<NodeCall::kBuilt>, given, optional("f_node"), optional("f_leaf"),
              nb::sig("def traverse(self, leaves: Iterable[Any], /, f_node: Callable[[Any], Any] | None = None, "
                      "f_leaf: Callable[[Any], Any] | None = None) -> Any"),
-             "From the leaves up: `f_leaf(leaf)` once for each distinct leaf, `f_node(node)` once for each distinct "
-             "node, built of what came of its children. What came of a shared object stands at all of its places.")
+             "From the leaves up: `f_leaf(leaf)` is called once for each distinct leaf, and `f_node(node)` once for "
+             "each distinct node, which is built from the results for its children.\n\nThe result for a shared object "
+             "is used at all of its places.")
         .def("walk", traversed<NodeCall::kParts>, given, optional("f_node"), optional("f_leaf"),
              nb::sig("def walk(self, leaves: Iterable[Any], /, "
                      "f_node: Callable[[type, Any, tuple[Any, ...]], Any] | None = None, "
                      "f_leaf: Callable[[Any], Any] | None = None) -> Any"),
-             "As `traverse`, with `f_node(type, data, children)`, so that nothing needs to be built.")
+             "Like `traverse`, with `f_node(type, data, children)`, so that no node is built.")
         .def(
             "to_treespec", [](nb::handle self) { return to_treespec(structure_in(self)); },
             nb::sig("def to_treespec(self, /) -> PyTreeSpec"),
-            "optree's `PyTreeSpec` of the unfolded tree: every path written out, nothing shared.")
+            "optree's `PyTreeSpec` of the unfolded tree: every path is written out, and nothing is shared.")
         .def(
             "_brief_repr", [](nb::handle self) { return text_object(spec_of(self).text(SpecText::kBrief)); },
             nb::sig("def _brief_repr(self, /) -> str"));

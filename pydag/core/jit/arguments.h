@@ -19,10 +19,10 @@ struct CallArguments {
     nb::object kwargs() const { return dict_of(names.data(), values.data() + num_by_position(), names.size()); }
 };
 
-// Whether the structure of a tree, the arguments and the keyword arguments, says that each of them is a leaf, and that
-// they are few: `step(x, y, rate=z)`. Which calls have it is seen without a walk.
+// Whether each argument is a leaf and there are few, as in `step(x, y, rate=z)`, by the structure of a tree: a tuple of
+// the arguments and the keyword arguments. Calls with such a structure are recognized without a walk.
 bool is_bare(nb::handle tree, const Structure &structure);
-// Whether arguments have such a structure. They may have it where this is false, too.
+// Whether arguments have such a structure. May be false although they do.
 bool are_bare_arguments(const CallArguments &arguments, const Structure &structure, const FlattenOptions &options);
 
 }  // namespace pydag

@@ -18,7 +18,7 @@
 namespace pydag {
 namespace {
 
-// A leaf may be the description of a ref, for which a function was compiled ahead.
+// A function that was compiled ahead may be called with the description of a ref as a leaf.
 bool may_read_refs(const CallPlan::Positions &refs, const Leaves &leaves, nb::handle access) {
     if (refs.empty()) return true;
     if (access.is_none()) return false;
@@ -39,7 +39,7 @@ bool fits(const CallPlan &plan, const Leaves &leaves, nb::handle access) {
     return may_read_refs(plan.refs, leaves, access);
 }
 
-// Reads the contents of refs. False if one isn't ordinary, or if somebody else has one that the function would reuse.
+// Reads the contents of refs. False if one isn't ordinary, or if one that the function would reuse has another owner.
 bool read_contents(RefContents &contents, PyObject *box, nb::handle access, const Leaves &leaves) {
     CallPlan &plan = CallPlanBox::of(box);
     nb::tuple types = shared_copy(box, plan.types);
@@ -67,23 +67,17 @@ bool is_result_itself(nb::handle returned, nb::handle access) {
     return !access.is_none() && RefAccessBox::of(access.ptr()).is_array(returned.ptr());
 }
 
-nb::object built(nb::handle result, const std::function<nb::object()> &given, nb::handle access) {
+nb::object built(nb::handle result, const Leaves &leaves, nb::handle access) {
     if (!holds_refs(result)) return build_result(result);
-    return fill_result(result, given(), access.is_none() ? access : nb::handle(RefAccessBox::of(access.ptr()).new_ref));
+    const nb::handle new_ref = access.is_none() ? access : nb::handle(RefAccessBox::of(access).new_ref);
+    return fill_result(result, tuple_of(leaves.data(), leaves.size()), new_ref);
 }
 
-// What a function has returned, built; arguments that it updates are written once all is built. `given`: returns the
-// leaves of the arguments; `tree`: the arguments, a tuple and a dict.
-nb::object finished(nb::handle returned, const std::function<nb::object()> &given, nb::handle access,
-                    const std::function<nb::object()> &tree) {
-    if (!UpdatedBox::check(returned)) return built(returned, given, access);
-    const nb::object result = UpdatedBox::of(returned).result, arguments = tree();
-    nb::object found = built(result, given, access);
-    return update_arguments(returned, arguments, std::move(found));
-}
+using MakeArguments = std::function<nb::object()>;
 
-// Passes the traced leaves, contents in the place of refs; writes the new contents.
-nb::object call_by(PyObject *box, nb::handle access, Leaves &leaves, const std::function<nb::object()> &tree) {
+// Passes the traced leaves, contents in the place of refs; writes the new contents, and then what the function updates
+// in its arguments.
+nb::object call_by(PyObject *box, nb::handle access, Leaves &leaves, const MakeArguments &make_arguments) {
     const CallPlan &plan = CallPlanBox::of(box);
     RefContents contents(plan.refs);
     if (!plan.refs.empty()) {
@@ -100,7 +94,9 @@ nb::object call_by(PyObject *box, nb::handle access, Leaves &leaves, const std::
         contents.write(plan.written, item_of(pair, 1));
     }
     if (is_result_itself(returned, access)) return returned;
-    return finished(returned, [&] { return tuple_of(leaves.data(), leaves.size()); }, access, tree);
+    if (!UpdatedBox::check(returned)) return built(returned, leaves, access);
+    const nb::object result = UpdatedBox::of(returned).result, arguments = make_arguments();
+    return update_arguments(returned, arguments, built(result, leaves, access));
 }
 
 // The first plan that fits, borrowed from a tuple of plans; null if none does.
@@ -112,15 +108,15 @@ PyObject *find_plan(nb::handle plans, const Leaves &leaves, nb::handle access) {
     return nullptr;
 }
 
-// Calls the function by that plan, and builds what it returns.
-nb::object follow(nb::handle plans, const CallPlans &call_plans, Leaves &leaves, nb::handle arguments) {
+// Calls the function by that plan, and builds what it returns. `make_arguments`: returns a tuple and a dict.
+nb::object follow(nb::handle plans, const CallPlans &call_plans, Leaves &leaves, const MakeArguments &make_arguments) {
     const nb::object access = call_plans.access;
     PyObject *const box = find_plan(plans, leaves, access);
     if (!box) return nb::borrow(Py_NotImplemented);
-    return call_by(box, access, leaves, [&] { return nb::borrow(arguments); });
+    return call_by(box, access, leaves, make_arguments);
 }
 
-// Whether what nodes say now is what they said when the structure was made, for whoever compiled for it.
+// Whether nodes give the same aux_data and names as when the structure was made, as far as compiled code can tell.
 bool say_the_same(const Structure &structure, const OtherRefs &others) {
     return std::all_of(others.begin(), others.end(), [&](const OtherRef &other) {
         const nb::object before = nb::borrow(structure.all_refs()[other.index]);
@@ -140,8 +136,8 @@ bool holds(const CallPlans::Last &last, const FlattenOptions &options) {
     return last.spec.is_valid() && last.generation == cache_generation() && last.setting == options.setting();
 }
 
-// Flattens a tree that has the structure that was called last into `leaves`. False if it has another one; `answers` has
-// then what its nodes were asked.
+// Flattens a tree into `leaves` if it has the structure of the last call. Else false, and `answers` has what its nodes
+// answered.
 bool flatten_as_last(const CallPlans::Last &last, nb::handle tree, const FlattenOptions &options, Leaves &leaves,
                      NodeAnswers &answers) {
     if (!holds(last, options)) return false;
@@ -163,15 +159,15 @@ nb::object call_any(nb::handle object, nb::handle tree, const FlattenOptions &op
     nb::object spec = parts.take_spec();
     const nb::object found = plans_for(plans, SpecKeyBox::make(spec));
     if (!found.is_valid()) return nb::borrow(Py_NotImplemented);
-    // It is followed from now on, even if this call had to take the tree apart: the cache may keep no structure with
-    // objects of the user's, and would forget it with this spec.
+    // The next call tries this structure first, even if it isn't a structure that the cache keeps: with objects of the
+    // user's the cache would forget it together with this spec.
     if (nb::inst_ptr<Spec>(spec)->is_in_cache()) {
         const bool is_bare_call = is_bare(tree, spec_of(spec).structure());
         replace_shared(
             object, plans.last,
             {std::move(spec), found, generation, options.setting(), times_forgotten, parts.must_ask(), is_bare_call});
     }
-    return follow(found, plans, parts.leaves(), tree);
+    return follow(found, plans, parts.leaves(), [&] { return nb::borrow(tree); });
 }
 
 // Calls the function where all arguments are leaves, as they were in the last call.
@@ -183,10 +179,7 @@ nb::object follow_bare_plan(nb::handle object, CallArguments &arguments) {
     if (last.times_forgotten != plans.times_forgotten || !holds(last, options) ||
         !are_bare_arguments(arguments, spec_of(last.spec).structure(), options))
         return nb::borrow(Py_NotImplemented);
-    const nb::object access = plans.access;
-    PyObject *const box = find_plan(last.plans, arguments.values, access);
-    if (!box) return nb::borrow(Py_NotImplemented);
-    return call_by(box, access, arguments.values, [&] { return tuple_of(arguments.args(), arguments.kwargs()); });
+    return follow(last.plans, plans, arguments.values, [&] { return tuple_of(arguments.args(), arguments.kwargs()); });
 }
 
 }  // namespace
@@ -212,14 +205,15 @@ nb::object follow_plan(nb::handle object, nb::handle args, nb::handle kwargs) {
     const nb::object tree = tuple_of(nb::borrow(args), nb::borrow(kwargs));
     Leaves leaves;
     NodeAnswers answers;
+    const MakeArguments arguments = [&] { return tree; };
     if constexpr (kFreeThreaded) {
         const CallPlans::Last last = shared_copy(object, plans.last);
         const bool is_known = last.times_forgotten == plans.times_forgotten;
         if (is_known && flatten_as_last(last, tree, options, leaves, answers))
-            return follow(last.plans, plans, leaves, tree);
+            return follow(last.plans, plans, leaves, arguments);
     } else {
         const nb::object found = plans.last.plans;
-        if (flatten_as_last(plans.last, tree, options, leaves, answers)) return follow(found, plans, leaves, tree);
+        if (flatten_as_last(plans.last, tree, options, leaves, answers)) return follow(found, plans, leaves, arguments);
     }
     return call_any(object, tree, options, answers);
 }

@@ -27,7 +27,7 @@ struct Given {
     }
 };
 
-// Takes the positional arguments, with leaves for those that are static. False where one of these isn't known.
+// Takes the positional arguments, with leaves for the static ones. False if no leaf is known for one.
 bool take_args(CallArguments &taken, const JitCaller &caller, const Given &given) {
     const StaticLeaves &statics = unboxed<CallPlansBox>(caller.plans).statics;
     taken.values.reserve(given.count + given.num_names());
@@ -75,7 +75,7 @@ bool take_kwargs(CallArguments &taken, const JitCaller &caller, const Given &giv
     return true;
 }
 
-// NotImplemented where the core doesn't know enough.
+// NotImplemented if no plan fits.
 nb::object call_by_plan(const JitCaller &caller, const Given &given) {
     if (PyList_GET_SIZE(caller.unties.ptr()) > 0) call(caller.note_untie);
     CallArguments taken;
@@ -106,12 +106,12 @@ PyObject *call_or_null(PyObject *box, const Given &given) {
     }
 }
 
-// What the calls of a function come to.
+// The entry of all calls of a function.
 PyObject *enter(PyObject *function, PyObject *const *values, size_t flags, PyObject *names) {
     PyObject *const closure = PyFunction_GET_CLOSURE(function);
     const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
     PyObject *const cell = closure ? item_or_null(closure, 0) : nullptr;
-    // Anybody can put something else into the cell, and another thread may do it during the call.
+    // Anybody can put another object into the cell, and another thread may do so during the call.
     const nb::object box = cell && PyCell_Check(cell) ? nb::steal(PyCell_Get(cell)) : nb::object();
     if (box.is_valid() && JitCallerBox::check(box)) return call_or_null(box.ptr(), {values, count, names});
     PyErr_SetString(PyExc_TypeError, "the closure of a function made by jit was changed");

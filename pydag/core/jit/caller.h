@@ -2,8 +2,8 @@
 //
 // What a user calls: a function that is compiled by `jit`.
 //
-// It is a function of Python's, so that it is bound, inspected and pickled as one. But its calls come straight here:
-// a frame of Python's, with a tuple and a dict for the arguments, would take a good part of the time of a small call.
+// It is a Python function, so that it is bound, inspected and pickled as such. But its calls come straight here: a
+// Python frame, with a tuple and a dict for the arguments, would take a good part of the time of a small call.
 #pragma once
 
 #include "base/box.h"
@@ -16,18 +16,18 @@ struct JitCaller {
     nb::object plans;         // a CallPlans
     nb::object unties;        // a list, not empty once the function has untied on purpose; then each call ...
     nb::object note_untie;    // ... calls this, for whoever traces it: () -> None
-    nb::object places;        // a dict: the places of keyword arguments in the signature; empty where any may be given
+    nb::object places;        // a dict: the places of keyword arguments in the signature; empty if any name is allowed
     nb::object static_names;  // a frozenset of names of static arguments
-    nb::object run;           // (args, kwargs): the call in Python, where the core doesn't know enough
+    nb::object run;           // (args, kwargs): the call in Python, if no plan fits
     nb::object recover;       // (error, args, kwargs): the result in spite of it, or NotImplemented
     std::vector<Py_ssize_t> static_numbers;
     auto python_refs() { return std::tie(plans, unties, note_untie, places, static_names, run, recover); }
 };
 using JitCallerBox = Box<JitCaller>;
 
-// TypeError where something is of another type.
+// TypeError if a member has another type.
 nb::object make_jit_caller(JitCaller caller);
-// Has the calls of a Python function go to the JitCaller in its closure.
+// Makes calls of a Python function go to the JitCaller in its closure.
 void lead_calls_to_caller(nb::handle function);
 
 void make_jit_caller_type();

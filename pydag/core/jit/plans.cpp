@@ -23,7 +23,7 @@ inline void drop_from_dict(nb::handle dict, nb::handle key) {
 #endif
 }
 
-// Whether a plan is for the calls that another one is for, as far as what JAX compiles goes.
+// Whether two plans are for the same calls, as far as JAX's compiled code is concerned.
 bool is_same_call(const CallPlan &plan, const CallPlan &other) {
     PyObject *const *const classes = &PyTuple_GET_ITEM(plan.classes.ptr(), 0);
     return plan.function.is(other.function) && nb::len(plan.classes) == nb::len(other.classes) &&

@@ -29,22 +29,22 @@ struct CallPlan {
     nb::object function;  // of JAX: takes the traced leaves, contents of refs in their places
     Positions traced;     // in the order in which they are passed
     Positions donated;    // some of these, which it may reuse
-    bool in_lists;        // whether it takes two lists, those that are kept and those that are donated; else one by one
-    nb::object copy;      // of a donated leaf that may be at several places; None where none can be
+    bool in_lists;        // whether it takes two lists, kept and donated leaves; else one by one
+    nb::object copy;      // of a donated leaf that may be at several places; None if none can be
 
     // Refs.
-    Positions refs;     // of all of them
-    Positions written;  // of those whose new contents the function returns beside its result
+    Positions refs;     // all of them
+    Positions written;  // those whose new contents the function returns beside its result
     bool has_devices;   // whether there are several, so that a content may be on more than one
     nb::tuple types;    // of the refs of the last call, which needn't be looked at again
-    Positions kept;     // the traced ones that aren't donated
+    Positions kept;     // the traced leaves that aren't donated
 
     auto python_refs() { return std::tie(classes, statics, function, copy, types); }
 };
 using CallPlanBox = Box<CallPlan>;
 
-// TypeError where the parts don't belong together; IndexError where there are too few leaves for the positions;
-// ValueError for positions of refs that aren't in order.
+// TypeError if the parts don't belong together, IndexError if there are too few leaves for the positions, ValueError if
+// the positions of refs aren't in order.
 nb::object make_call_plan(CallPlan plan);
 
 struct CallPlans {
@@ -58,7 +58,7 @@ struct CallPlans {
         bool is_bare = false;          // whether the arguments are leaves, and few: see arguments.h
     };
     nb::object namespace_, identity;
-    nb::object access;  // to refs, a RefAccess; None where there is none
+    nb::object access;  // a RefAccess, or None
     nb::object by_key;  // a dict: for the SpecKey of a structure a tuple of plans, the newest first
     StaticLeaves statics;
     Last last;
@@ -75,7 +75,7 @@ using CallPlansBox = Box<CallPlans>;
 // What a compiled function was called with before. `access`: a RefAccess or None.
 nb::object make_call_plans(nb::handle namespace_, nb::handle identity, nb::handle access);
 
-// The last few plans for a structure are kept. IndexError where it has another number of leaves.
+// The last few plans for a structure are kept. IndexError if it has another number of leaves.
 void add_plan(nb::handle plans, nb::handle spec_key, nb::handle plan);
 // `spec_key`: None for all of them, and for the leaves of static arguments.
 void forget_plans(nb::handle plans, nb::handle spec_key);

@@ -8,27 +8,23 @@
 namespace pydag {
 namespace {
 
-bool is_none_at(nb::handle object, PyObject *name) { return checked(PyObject_GetAttr(object.ptr(), name)).is_none(); }
+nb::object attribute(nb::handle object, PyObject *name) { return checked(PyObject_GetAttr(object.ptr(), name)); }
+
+// Whether the type that JAX has for a ref is ordinary.
+bool is_ordinary(nb::handle type) {
+    return attribute(type, constants.kind).is_none() && attribute(type, constants.memory_space).is_none();
+}
+
+// Null for a content that isn't ordinary: it is no array of JAX's own class, or it may lie on several devices.
+nb::object content_in(nb::handle holder, const RefAccess &access, bool has_devices) {
+    nb::object content = attribute(holder, constants.buf);
+    if (!access.is_array(content.ptr())) return nb::object();
+    if (!has_devices) return content;
+    const nb::object sharding = attribute(content, constants.sharding);
+    return as_object(Py_TYPE(sharding.ptr())) == access.sharding_class.ptr() ? content : nb::object();
+}
 
 }  // namespace
-
-bool RefAccess::may_read() const { return checked(PyObject_IsTrue(call_array(is_top_level, nullptr, 0).ptr())) == 1; }
-
-nb::object RefAccess::type_of(nb::handle ref) const { return checked(PyObject_GetAttr(ref.ptr(), constants.aval)); }
-
-bool RefAccess::is_ordinary(nb::handle type) const {
-    return is_none_at(type, constants.kind) && is_none_at(type, constants.memory_space);
-}
-
-nb::object RefAccess::holder(nb::handle ref) const { return checked(PyObject_GetAttr(ref.ptr(), constants.refs)); }
-
-nb::object RefAccess::content(nb::handle holder, bool has_devices) const {
-    nb::object content = checked(PyObject_GetAttr(holder.ptr(), constants.buf));
-    if (as_object(Py_TYPE(content.ptr())) != array_class.ptr()) return nb::object();
-    if (!has_devices) return content;
-    const nb::object sharding = checked(PyObject_GetAttr(content.ptr(), constants.sharding));
-    return as_object(Py_TYPE(sharding.ptr())) == sharding_class.ptr() ? content : nb::object();
-}
 
 nb::object make_ref_access(nb::handle ref_class, nb::handle array_class, nb::handle sharding_class,
                            nb::handle is_top_level, nb::handle new_ref) {
@@ -36,7 +32,7 @@ nb::object make_ref_access(nb::handle ref_class, nb::handle array_class, nb::han
                               nb::borrow(is_top_level), nb::borrow(new_ref));
 }
 
-bool RefContents::find_holders(const Leaves &leaves, const RefAccess &access, nb::tuple &known) {
+bool RefContents::find_holders(const Leaves &leaves, nb::tuple &known) {
     const nb::tuple last = known;
     Leaves types;
     types.reserve(positions_.size());
@@ -44,10 +40,10 @@ bool RefContents::find_holders(const Leaves &leaves, const RefAccess &access, nb
     bool is_known = true;
     for (size_t i = 0; i < positions_.size(); ++i) {
         PyObject *const ref = leaves[positions_[i]];
-        nb::object type = access.type_of(ref), holder = access.holder(ref);
+        nb::object type = attribute(ref, constants.aval), holder = attribute(ref, constants.refs);
         prefetch(holder.ptr());
         if (item_or_null(last, i) != type.ptr()) {
-            if (!access.is_ordinary(type)) return false;
+            if (!is_ordinary(type)) return false;
             is_known = false;
         }
         types.push_new(std::move(type));
@@ -58,10 +54,10 @@ bool RefContents::find_holders(const Leaves &leaves, const RefAccess &access, nb
 }
 
 bool RefContents::read(const Leaves &leaves, const RefAccess &access, bool has_devices, nb::tuple &known) {
-    if (!find_holders(leaves, access, known)) return false;
+    if (!find_holders(leaves, known)) return false;
     contents_.reserve(positions_.size());
     for (size_t i = 0; i < holders_.size(); ++i) {
-        nb::object content = access.content(holders_[i], has_devices);
+        nb::object content = content_in(holders_[i], access, has_devices);
         if (!content.is_valid()) return false;
         contents_.push_new(std::move(content));
     }

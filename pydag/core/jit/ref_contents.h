@@ -15,20 +15,13 @@ struct RefAccess {
     nb::object ref_class;       // the content of an instance is its `_refs._buf`
     nb::object array_class;     // the class of an ordinary content
     nb::object sharding_class;  // the class of the `_sharding` of a content on one device
-    nb::object is_top_level;    // a function that says whether JAX traces nothing at the moment
-    nb::object new_ref;         // a function that makes a ref of an array
+    nb::object is_top_level;    // () -> whether JAX traces nothing at the moment
+    nb::object new_ref;         // (array) -> a ref with that content
     auto python_refs() { return std::tie(ref_class, array_class, sharding_class, is_top_level, new_ref); }
 
     bool is_ref(PyObject *leaf) const { return as_object(Py_TYPE(leaf)) == ref_class.ptr(); }
     bool is_array(PyObject *object) const { return as_object(Py_TYPE(object)) == array_class.ptr(); }
-    bool may_read() const;
-    // The type that JAX has for a ref; and whether it is ordinary, which is to have no `kind` and no `memory_space`.
-    nb::object type_of(nb::handle ref) const;
-    bool is_ordinary(nb::handle type) const;
-    // The object whose `_buf` is the content of a ref.
-    nb::object holder(nb::handle ref) const;
-    // Null for a content that isn't ordinary: it is no array of JAX's own class, or it may lie on several devices.
-    nb::object content(nb::handle holder, bool has_devices) const;
+    bool may_read() const { return checked(PyObject_IsTrue(call(is_top_level).ptr())) == 1; }
 };
 static_assert(sizeof(RefAccess) == 5 * sizeof(nb::object), "list the new member in python_refs()");
 using RefAccessBox = Box<RefAccess>;
@@ -46,19 +39,18 @@ public:
     // False if a ref or its content isn't ordinary. `known`: the types of the refs of the last call, which were
     // ordinary.
     bool read(const Leaves &leaves, const RefAccess &access, bool has_devices, nb::tuple &known);
-    // Whether somebody else has one of these contents, such as who has called `jax.freeze`. A compiled function that
-    // is given it must not reuse its memory. Where threads run at the same time that can't be told.
+    // Whether one of these contents has another owner, such as a caller of `jax.freeze`. Then a compiled function must
+    // not reuse its memory. Without the GIL that can't be known, and the answer is false.
     bool is_held_elsewhere(const Positions &written) const;
-    // Swaps refs and contents: the first call puts contents in the place of the refs, the second one puts the refs
-    // back.
+    // Swaps refs and contents: the first call replaces the refs by their contents, the second puts the refs back.
     void exchange(Leaves &leaves);
     // Makes these the contents of some of the refs, whose positions are given in order.
     void write(const Positions &written, nb::handle contents);
 
 private:
     // False if a ref isn't ordinary.
-    bool find_holders(const Leaves &leaves, const RefAccess &access, nb::tuple &known);
-    // Calls `visit` with the index among the refs and that among the written ones; until it is false.
+    bool find_holders(const Leaves &leaves, nb::tuple &known);
+    // Calls `visit` with a written ref's index among the refs and among the written refs, until it returns false.
     template <class Visit>
     bool visit_written(const Positions &written, Visit visit) const {
         for (size_t i = 0, ref = 0; i < written.size(); ++i) {

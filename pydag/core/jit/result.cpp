@@ -76,7 +76,7 @@ nb::object open_result(nb::handle object) {
 
 nb::object build_result(nb::handle object) {
     if (!ResultBox::check(object)) {
-        // The class is asked: reading the attribute itself may raise an AttributeError of the user's.
+        // The class is asked, since reading the attribute may raise an AttributeError of the user's.
         const bool is_built = is_sequence(object) || !PyObject_HasAttr(class_of(object).ptr(), constants.tree);
         return is_built ? nb::borrow(object) : checked(PyObject_GetAttr(object.ptr(), constants.tree));
     }
@@ -88,7 +88,8 @@ nb::object build_result(nb::handle object) {
 
 bool holds_refs(nb::handle object) {
     if (ResultBox::check(object)) return !ResultBox::of(object).sources.is_none();
-    return PyObject_HasAttr(as_object(Py_TYPE(object.ptr())), constants.fill) == 1;  // an object may be asked slowly
+    return PyObject_HasAttr(as_object(Py_TYPE(object.ptr())), constants.fill) ==
+           1;  // asking the object itself may be slow
 }
 
 nb::object fill_result(nb::handle object, nb::handle given, nb::handle new_ref) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A DAG taken apart, as a Python object: what a compiled function returns to us through JAX, which
-// makes it by calling `make_result` and takes it apart by calling `open_result`, without any Python code.
+// A DAG taken apart, as a Python object. A compiled function returns it through JAX, which calls `make_result` and
+// `open_result` as the functions of a node, without any Python code.
 #pragma once
 
 #include "base/box.h"
@@ -11,11 +11,11 @@ namespace pydag {
 struct Result {
     nb::object spec;    // a PyDagSpec
     nb::object leaves;  // the objects that replace the leaves, a tuple or list
-    // Where refs are among the leaves, a tuple of a number for each leaf: of the object of the caller's that
-    // stands there; or one of the following. Else None. `leaves` are then without the caller's objects.
+    // None if no leaf is a ref. Else a tuple with a number for each leaf: which of the caller's objects it is, or one
+    // of the constants below. `leaves` are then without the caller's objects.
     nb::object sources;
-    // Where leaves that JAX doesn't trace are among the leaves, an object with two tuples: `positions`, ascending, and
-    // the `values` that stand there. Else None. `leaves` and `sources` are then without these.
+    // None if JAX traces all leaves. Else an object with two tuples: `positions`, ascending, and the `values` there.
+    // `leaves` and `sources` are then without these.
     nb::object statics;
     auto python_refs() { return std::tie(spec, leaves, sources, statics); }
 };
@@ -30,13 +30,13 @@ inline constexpr Py_ssize_t kSourceNewRef = -2;  // a fresh ref with the next of
 nb::object make_result(nb::handle structure, nb::handle leaves);
 // (leaves, structure)
 nb::object open_result(nb::handle result);
-// The DAG that a Result stands for; for any other object its attribute `tree`, or the object itself where its class
-// has no such attribute.
+// The DAG of a Result; for any other object its attribute `tree`, or the object itself if its class has no such
+// attribute.
 nb::object build_result(nb::handle object);
-// The same where refs may be among the leaves. `given`: the objects of the caller's, a tuple or a list;
-// `new_ref`: makes a ref. What isn't a Result is built by its function `fill`.
+// The same if refs may be among the leaves. `given`: the caller's objects, a tuple or a list; `new_ref`: makes a ref.
+// An object that isn't a Result is built by its function `fill`.
 nb::object fill_result(nb::handle object, nb::handle given, nb::handle new_ref);
-// Whether it needs that.
+// Whether an object has to be built by `fill_result`.
 bool holds_refs(nb::handle object);
 
 }  // namespace pydag

@@ -6,7 +6,7 @@
 namespace pydag {
 namespace {
 
-// Classes whose instances are interchangeable where they are equal.
+// Classes whose equal instances are interchangeable.
 bool is_plain(PyTypeObject *type) {
     return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyBytes_Type ||
            type == Py_TYPE(Py_None);
@@ -28,7 +28,7 @@ nb::object plain_classes(PyObject *value) {
 
 nb::object value_of(nb::handle leaf) { return checked(PyObject_GetAttr(leaf.ptr(), constants.value)); }
 
-// Null where the dict has something else there: Python code finds it through the garbage collector.
+// Null if there is none, or if Python code, which finds the dict through the garbage collector, has changed it.
 nb::object table_in(const nb::object &tables, const nb::object &classes) {
     nb::object table = find_in_dict(tables, classes);
     return table.is_valid() && PyDict_CheckExact(table.ptr()) ? table : nb::object();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The leaves that stand for static arguments: one for all values that are equal, so that calls with the same static
-// arguments have the same leaves.
+// The leaves that stand for static arguments: one for all equal values, so that calls with the same static arguments
+// have the same leaves.
 //
-// Values of plain classes, and tuples of them, are found by what they are equal to, which runs no code of the user's;
-// all others by identity.
+// Values of plain classes, and tuples of them, are found by equality, which runs no code of the user's, and all others
+// by identity.
 #pragma once
 
 #include "base/capi.h"
@@ -18,9 +18,9 @@ struct StaticLeaves {
 
 StaticLeaves make_static_leaves();
 
-// The leaf for a value; null where none is known.
+// The leaf for a value; null if none is known.
 nb::object find_static_leaf(const StaticLeaves &leaves, nb::handle value);
-// `leaf`: an object whose `value`, which can't change, a call may have again.
+// `leaf`: an object with a `value`, which never changes.
 void add_static_leaf(const StaticLeaves &leaves, nb::handle leaf);
 void forget_static_leaves(const StaticLeaves &leaves);
 

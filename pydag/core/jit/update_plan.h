@@ -24,23 +24,24 @@ using UpdatePlanBox = Box<UpdatePlan>;
 struct Updated {
     nb::object result;  // for `build_result`
     nb::object leaves;  // a tuple or list: what is written
-    nb::object plan;    // says where; None where nothing is written
+    nb::object plan;    // says where; None if nothing is written
     auto python_refs() { return std::tie(result, leaves, plan); }
 };
 static_assert(sizeof(Updated) == 3 * sizeof(nb::object), "list the new member in python_refs()");
 using UpdatedBox = Box<Updated>;
 
-// IndexError where the structure has too few leaves; TypeError where the numbers of positions and leaves differ.
+// IndexError if the structure has too few leaves.
 nb::object make_update_plan(UpdatePlan plan);
 // `parts`: a tuple or list of the result, the plan and the leaves. TypeError for anything else.
 nb::object make_updated(nb::handle parts);
 // That tuple.
 nb::object open_updated(nb::handle updated);
 
-// Writes these leaves, a tuple or list, into a tree as the plan says; see walks/update.h.
+// Writes these leaves, a tuple or list, into a tree as the plan says; see walks/update.h. TypeError if the numbers of
+// positions and leaves differ.
 void carry_out(nb::handle plan, nb::handle tree, nb::handle leaves);
-// Writes what a function has returned, an Updated, into its arguments. `result`: what was built of its result. Returns
-// that, with the objects of the arguments in it that the function has returned.
+// Writes what a function has returned, an Updated, into its arguments. `result`: its built result, which is returned
+// with the objects of the arguments that the function has returned.
 nb::object update_arguments(nb::handle updated, nb::handle arguments, nb::object result);
 
 }  // namespace pydag
