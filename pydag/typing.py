@@ -55,3 +55,9 @@ class FlattenOptions(KeywordOptions, total=False):
     """The options of functions that take a DAG apart, all by keyword: what the core takes."""
 
     is_leaf: IsLeaf | None
+
+
+class MapOptions(FlattenOptions, total=False):
+    """The options of functions that are called for the leaves of a DAG."""
+
+    where: Where | None

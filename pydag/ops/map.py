@@ -9,28 +9,18 @@ from pydag.ops.select import optional_selector
 from pydag.public.arguments import check_function
 from pydag.public.compiled import compiled
 from pydag.public.options import with_options
-from pydag.typing import Builtin, Dag, FlattenOptions, Where
+from pydag.typing import Builtin, Dag, FlattenOptions, MapOptions, Where
 
 T = TypeVar("T")
 
 
 @overload
 def dag_map(
-    func: Callable[..., Any],
-    tree: Builtin,
-    /,
-    *rests: Dag,
-    where: Where | None = None,
-    **options: Unpack[FlattenOptions],
+    func: Callable[..., Any], tree: Builtin, /, *rests: Dag, **options: Unpack[MapOptions]
 ) -> Any: ...
 @overload
 def dag_map(
-    func: Callable[..., Any],
-    tree: T,
-    /,
-    *rests: Dag,
-    where: Where | None = None,
-    **options: Unpack[FlattenOptions],
+    func: Callable[..., Any], tree: T, /, *rests: Dag, **options: Unpack[MapOptions]
 ) -> T: ...
 @compiled("map")
 def dag_map(
@@ -45,8 +35,7 @@ def dag_map(
 
     Args:
         func: Gets the leaf, and the part of each of `rests` at its place.
-        where: ... The function is called for these alone, the others stay as they are. Left
-            out: for all.
+        where: ... The function is called for these only; other leaves are kept. Left out: all.
 
     Raises:
         ValueError: A rest doesn't have the structure of `tree`.
@@ -79,16 +68,13 @@ def dag_map_(
 
     Args:
         func: Gets the leaf, and the part of each of `rests` at its place.
-        where: ... The function is called for these alone, the others stay as they are. Left
-            out: for all.
+        where: ... The function is called for these only; other leaves are kept. Left out: all.
 
     Returns:
         The tree itself.
 
     Raises:
-        ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
-        CycleError: An object contains itself.
+        ValueError, SharingError, CycleError: As `dag_map`.
 
     >>> w = bytearray(b"a")
     >>> tree = dag_map_(lambda x: x.extend(b"b"), {"encoder": w, "decoder": w})
@@ -103,21 +89,11 @@ def dag_map_(
 
 @overload
 def dag_map_with_path(
-    func: Callable[..., Any],
-    tree: Builtin,
-    /,
-    *rests: Dag,
-    where: Where | None = None,
-    **options: Unpack[FlattenOptions],
+    func: Callable[..., Any], tree: Builtin, /, *rests: Dag, **options: Unpack[MapOptions]
 ) -> Any: ...
 @overload
 def dag_map_with_path(
-    func: Callable[..., Any],
-    tree: T,
-    /,
-    *rests: Dag,
-    where: Where | None = None,
-    **options: Unpack[FlattenOptions],
+    func: Callable[..., Any], tree: T, /, *rests: Dag, **options: Unpack[MapOptions]
 ) -> T: ...
 @compiled("map_with_path")
 def dag_map_with_path(
@@ -134,13 +110,10 @@ def dag_map_with_path(
 
     Args:
         func: Gets the path, the leaf, and the part of each of `rests` at its place.
-        where: ... The function is called for these alone, the others stay as they are. Left
-            out: for all.
+        where: ... The function is called for these only; other leaves are kept. Left out: all.
 
     Raises:
-        ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
-        CycleError: An object contains itself.
+        ValueError, SharingError, CycleError: As `dag_map`.
 
     >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
     {'a': [(('a', 0), 7)]}
@@ -164,16 +137,13 @@ def dag_map_with_path_(
 
     Args:
         func: Gets the path, the leaf, and the part of each of `rests` at its place.
-        where: ... The function is called for these alone, the others stay as they are. Left
-            out: for all.
+        where: ... The function is called for these only; other leaves are kept. Left out: all.
 
     Returns:
         The tree itself.
 
     Raises:
-        ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
-        CycleError: An object contains itself.
+        ValueError, SharingError, CycleError: As `dag_map`.
 
     >>> found = {}
     >>> _ = dag_map_with_path_(found.__setitem__, {"a": [7], "b": 8})
@@ -188,21 +158,11 @@ def dag_map_with_path_(
 
 @overload
 def dag_map_with_accessor(
-    func: Callable[..., Any],
-    tree: Builtin,
-    /,
-    *rests: Dag,
-    where: Where | None = None,
-    **options: Unpack[FlattenOptions],
+    func: Callable[..., Any], tree: Builtin, /, *rests: Dag, **options: Unpack[MapOptions]
 ) -> Any: ...
 @overload
 def dag_map_with_accessor(
-    func: Callable[..., Any],
-    tree: T,
-    /,
-    *rests: Dag,
-    where: Where | None = None,
-    **options: Unpack[FlattenOptions],
+    func: Callable[..., Any], tree: T, /, *rests: Dag, **options: Unpack[MapOptions]
 ) -> T: ...
 @compiled("map_with_accessor")
 def dag_map_with_accessor(
@@ -217,13 +177,10 @@ def dag_map_with_accessor(
 
     Args:
         func: Gets the accessor, the leaf, and the part of each of `rests` at its place.
-        where: ... The function is called for these alone, the others stay as they are. Left
-            out: for all.
+        where: ... The function is called for these only; other leaves are kept. Left out: all.
 
     Raises:
-        ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
-        CycleError: An object contains itself.
+        ValueError, SharingError, CycleError: As `dag_map`.
 
     >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
     {'a': ["tree['a'][0]"]}
@@ -245,16 +202,13 @@ def dag_map_with_accessor_(
 
     Args:
         func: Gets the accessor, the leaf, and the part of each of `rests` at its place.
-        where: ... The function is called for these alone, the others stay as they are. Left
-            out: for all.
+        where: ... The function is called for these only; other leaves are kept. Left out: all.
 
     Returns:
         The tree itself.
 
     Raises:
-        ValueError: A rest doesn't have the structure of `tree`.
-        SharingError: A rest gives one shared object two answers, or a prefix of booleans does.
-        CycleError: An object contains itself.
+        ValueError, SharingError, CycleError: As `dag_map`.
 
     >>> found = []
     >>> _ = dag_map_with_accessor_(lambda accessor, x: found.append(accessor.codify()), {"a": [7]})

@@ -141,7 +141,7 @@ def _open(
         children, names, spec = _core.open_one_level(
             node, none_is_leaf=none_is_leaf, namespace=namespace
         )
-        return children, spec, names, _build
+        return children, spec, names, PyDagSpec.unflatten
     returned = tuple(entry.flatten_func(node))
     if len(returned) not in (2, 3):
         raise RuntimeError(
@@ -157,7 +157,3 @@ def _open(
             f"children ({len(children)}) and number of entries ({len(entries)})."
         )
     return children, returned[1], entries, entry.unflatten_func
-
-
-def _build(spec: PyDagSpec, children: Iterable[Any]) -> Any:
-    return spec.unflatten(children)

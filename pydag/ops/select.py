@@ -136,14 +136,6 @@ def _outline(record: Record, entries: dict[Any, int]) -> str:
     return f"{name} of {record.num_children}"
 
 
-def _flattened(where: Any, namespace: str) -> tuple[list[Leaf], PyDagSpec] | None:
-    """The leaves and the structure of a selection that is a tree; None for a leaf."""
-    if isinstance(where, functools.partial):  # a predicate, though some of them are nodes
-        return None
-    leaves, spec = _core.flatten_at(where, "tree", namespace=namespace, identity="nodes")
-    return None if spec.is_leaf() else (leaves, spec)
-
-
 def _is_bool(x: Any) -> bool:
     if type(x) is bool:
         return True
@@ -175,18 +167,25 @@ def _prefix_flags(leaves: Sequence[Leaf], spec: PyDagSpec) -> list[bool] | None:
     return [flag and bool(x) for flag, x in zip(flags, leaves, strict=True)]
 
 
+def _classes(where: Any) -> tuple[type, ...]:
+    """The classes that a selection consists of; none if it is another selection."""
+    classes = where if type(where) is tuple else (where,)
+    return classes if all(isinstance(item, type) for item in classes) else ()
+
+
+def _flattened(where: Any, namespace: str) -> tuple[list[Leaf], PyDagSpec] | None:
+    """The leaves and the structure of a selection that is a tree; None for any other."""
+    # A partial is a predicate, though some of them are nodes.
+    if isinstance(where, str | functools.partial) or _classes(where):
+        return None
+    leaves, spec = _core.flatten_at(where, "tree", namespace=namespace, identity="nodes")
+    return None if spec.is_leaf() or (not leaves and type(where) is list) else (leaves, spec)
+
+
 def is_prefix(where: Any, namespace: str = "") -> bool:
     """Whether a selection is a tree prefix of booleans, or a bare one."""
-    if _is_bool(where):
-        return True
-    if isinstance(where, str | type):
-        return False
-    if type(where) is tuple and where and all(isinstance(item, type) for item in where):
-        return False
     tree = _flattened(where, namespace)
-    if tree is None or (not tree[0] and type(where) is list):
-        return False
-    return _prefix_flags(*tree) is not None
+    return _is_bool(where) or (tree is not None and _prefix_flags(*tree) is not None)
 
 
 def select(
@@ -218,12 +217,10 @@ def select(
         return [bool(where)] * len(leaves)
     if isinstance(where, str):
         return _by_pattern(where, spec, depth, must_match)
-    if isinstance(where, type):
-        return _by_class((where,), spec, leaves)
-    if type(where) is tuple and where and all(isinstance(item, type) for item in where):
-        return _by_class(where, spec, leaves)
+    if classes := _classes(where):
+        return _by_class(classes, spec, leaves)
     tree = _flattened(where, namespace)
-    flags = _prefix_flags(*tree) if tree is not None and is_prefix(where, namespace) else None
+    flags = None if tree is None else _prefix_flags(*tree)
     if tree is not None and flags is not None:
         return _by_prefix(flags, Listing.of(tree[1]), Listing.of(spec))
     if type(where) is list:

@@ -240,7 +240,6 @@ def dag_broadcast_map(
 
     Args:
         func: Gets the answer of each of the trees for a leaf.
-        tree: The DAG.
         rests: More DAGs; where one has a node, the others have such a node or a leaf.
 
     Raises:
@@ -270,7 +269,6 @@ def dag_broadcast_map_with_path(
 
     Args:
         func: Gets the path in the common structure, and each tree's answer for the leaf.
-        tree: The DAG.
         rests: More DAGs; where one has a node, the others have such a node or a leaf.
 
     Raises:
@@ -300,7 +298,6 @@ def dag_broadcast_map_with_accessor(
 
     Args:
         func: Gets the accessor in the common structure, and each tree's answer for the leaf.
-        tree: The DAG.
         rests: More DAGs; where one has a node, the others have such a node or a leaf.
 
     Raises:

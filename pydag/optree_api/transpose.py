@@ -212,7 +212,6 @@ def dag_transpose_map(
 
     Args:
         func: Gets the leaf, and the part of each of `rests` at its place. Returns a tree.
-        tree: The DAG.
         inner_treespec: The structure of the function's results. Left out: that of the first result,
             sharing included.
 
@@ -242,7 +241,6 @@ def dag_transpose_map_with_path(
 
     Args:
         func: Gets the path, the leaf, and the part of each of `rests` at its place. Returns a tree.
-        tree: The DAG.
         inner_treespec: The structure of the function's results. Left out: that of the first result,
             sharing included.
 
@@ -273,7 +271,6 @@ def dag_transpose_map_with_accessor(
     Args:
         func: Gets the accessor, the leaf, and the part of each of `rests` at its place. Returns a
             tree.
-        tree: The DAG.
         inner_treespec: The structure of the function's results. Left out: that of the first result,
             sharing included.
 

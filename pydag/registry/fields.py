@@ -228,10 +228,7 @@ def register_module(
         preserve_relative_identities: False makes each occurrence of an object a node of its own.
 
     Raises:
-        ValueError: A name is both data and meta, or is a property; the names leave out a slot, or a
-            field of a dataclass (also at first use, where `@dataclass` comes later); or the class
-            is registered already. When flattening: an instance has an attribute that is no field.
-        AttributeError: When flattening: a field is not set.
+        ValueError, AttributeError: As `register_fields`.
 
     >>> class Module:
     ...     def __init_subclass__(cls, **options):

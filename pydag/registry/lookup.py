@@ -32,8 +32,7 @@ _value_bases: list[type] = [type, enum.Enum]
 builders: list[Callable[[type, Callable[..., Any]], Callable[..., Any]]] = []
 """Each gives, for a class of optree and its unflatten function, the function to call instead."""
 
-_fallbacks: list[Lookup] = []
-_fallback_classes: list[Callable[[], Iterable[object]]] = []
+_fallbacks: list[tuple[Lookup, Callable[[], Iterable[object]]]] = []
 
 
 def add_fallback(
@@ -44,8 +43,7 @@ def add_fallback(
     Args:
         classes: Lists the classes that it knows.
     """
-    _fallbacks.append(lookup)
-    _fallback_classes.append(classes)
+    _fallbacks.append((lookup, classes))
     _core.watch_registry(registry)
     _core.clear_caches()
 
@@ -58,7 +56,7 @@ def set_value_base(base: type) -> None:
 
 def fallback_classes() -> list[Iterable[object]]:
     """The classes that each of these lookups knows."""
-    return [classes() for classes in _fallback_classes]
+    return [classes() for _, classes in _fallbacks]
 
 
 def is_found_by_identity(cls: type) -> bool:
@@ -89,7 +87,7 @@ def _find_foreign(cls: type, namespace: str) -> Foreign | None:
             build = wrap(cls, build)
         return entry.flatten_func, build, entry.path_entry_type
     if namespace == "":
-        for lookup in _fallbacks:
+        for lookup, _ in _fallbacks:
             if (found := lookup(cls)) is not None:
                 return found
     return None

@@ -10,7 +10,6 @@ Threads may read and write at the same time. Reading takes no lock.
 
 import threading
 import weakref
-from collections.abc import KeysView
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
@@ -64,10 +63,6 @@ class WeakTable(Generic[Value]):
         for address in list(self._known):
             self._forget(address, None)
         self._room = 2 * len(self._known) + 64
-
-    def addresses(self) -> KeysView[int]:
-        """A live view of the ids of known objects, and perhaps of dead ones."""
-        return self._known.keys()
 
     def __len__(self) -> int:
         return len(self._known)

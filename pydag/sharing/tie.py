@@ -43,10 +43,6 @@ def _advice(path: object) -> str:
     return f"\n  Write a tuple: {short_repr(tuple(path))}."
 
 
-def _paths(*paths: PathLike) -> tuple[Path, ...]:
-    return tuple(map(_path, paths))
-
-
 class _Calls(threading.local):
     count = 0
 
@@ -90,7 +86,7 @@ def tie(
     >>> model, model["embed"] is model["unembed"]
     ({'embed': [1.0], 'unembed': [1.0]}, True)
     """
-    where = _paths(path, *paths)
+    where = tuple(map(_path, (path, *paths)))
     if not paths:
         raise ValueError(
             f"tie needs two paths or more, got {short_repr(where[0])} alone\n"
@@ -124,7 +120,7 @@ def untie(
     >>> model["encoder"] is model["decoder"]
     False
     """
-    where = _paths(*paths)
+    where = tuple(map(_path, paths))
     note_untie()
     result: T = _core.untie(tree, where, copy_of_leaf, **options)
     return result

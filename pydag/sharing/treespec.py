@@ -40,10 +40,6 @@ def open_as_optree(
 def from_state(state: State) -> optree.PyTreeSpec:
     """The PyTreeSpec with this state; no function of the user's runs."""
     _check_format()
-    return _restore(state)
-
-
-def _restore(state: State) -> optree.PyTreeSpec:
     spec: Any = optree.PyTreeSpec.__new__(optree.PyTreeSpec)
     spec.__setstate__(state)
     return cast("optree.PyTreeSpec", spec)

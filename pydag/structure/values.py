@@ -87,19 +87,15 @@ class _Encoder:
                 raise UnwritableError(f"tuples nested more than {_DEEPEST} deep")
             return {"tuple": [self.encode(item, depth + 1) for item in x]}
         if isinstance(x, type) and self._names is not None:
-            return {"class": self._class(x)}
+            if not self._names.knows(x):
+                raise UnwritableError(f"{x!r}, which isn't registered")
+            return {"class": class_name(x)}
         if self._functions and type(x) is Applied:
             parts = x.func, x.args, x.options()
             return {"partial": [self.encode(part, depth + 1) for part in parts]}
         if self._functions and callable(x):
             return {"function": _function(x)}
         raise UnwritableError(f"an object of {type(x)!r}")
-
-    def _class(self, cls: type) -> str:
-        assert self._names is not None
-        if not self._names.knows(cls):
-            raise UnwritableError(f"{cls!r}, which isn't registered")
-        return class_name(cls)
 
 
 def _function(f: Any) -> str:
@@ -163,10 +159,8 @@ def _decode_bytes(x: Any) -> bytes:
 
 
 def _numbers(x: Any, count: int, cls: type) -> list[Any]:
-    if type(x) is not list or len(x) != count:
-        raise ValueError(f"expected a list of {count} numbers")
-    found = [_Decoder(None).decode(item) for item in x]
-    if any(type(item) is not cls for item in found):
+    found = [_Decoder(None).decode(item) for item in x] if type(x) is list else []
+    if [type(item) for item in found] != [cls] * count:
         raise ValueError(f"expected a list of {count} numbers")
     return found
 

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
+from operations import python_calls
 
 import pydag
 import pydag.jaxinterop as pj
@@ -146,20 +145,7 @@ HERE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
 
 def calls_of(work: Callable[[], object]) -> int:
     """How many functions are called meanwhile, of Python's and of C's."""
-    count = 0
-
-    def note(_: object, event: str, __: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    gc.disable()  # others' callbacks run with a collection
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
-    return count
+    return len(python_calls(work, ("call", "c_call")))
 
 
 def first(tree: Any) -> Any:

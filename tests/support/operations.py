@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -136,12 +136,16 @@ def run_apart(source: str, *options: str, timeout: float = 300) -> str:
     return output
 
 
-def python_calls(work: Callable[[], Any]) -> list[str]:
-    """The Python functions that run, by name; `work` itself is the first."""
+def python_calls(work: Callable[[], Any], events: Sequence[str] = ("call",)) -> list[str]:
+    """The Python functions that run, by name; `work` itself is the first.
+
+    With "c_call" among the events, a function is also there once for each function of C's that it
+    calls.
+    """
     names: list[str] = []
 
     def profile(frame: Any, event: str, arg: Any) -> None:
-        if event == "call":
+        if event in events:
             names.append(frame.f_code.co_qualname)
 
     gc.disable()  # others' callbacks run with a collection
