@@ -108,17 +108,33 @@ def as_jvp(wrapper: Callable[..., Any]) -> Jvp:
     return wrapper
 
 
-class Options(TypedDict, total=False):
-    """The options that `jit` and `grad` have beside JAX's."""
+class SharingOptions(TypedDict, total=False):
+    """The options that all wrappers have beside JAX's."""
 
     namespace: str
     identity: Identity
+
+
+class StaticOptions(SharingOptions, total=False):
+    """The options of most wrappers beside JAX's."""
+
     static: Where | None
+
+
+class WrtOptions(StaticOptions, total=False):
+    """The options of derivatives beside JAX's."""
+
+    wrt: Where | None
+
+
+class UpdateOptions(StaticOptions, total=False):
+    """The options that `jit` and `grad` have beside JAX's."""
+
     update_argnums: Any
     update_argnames: Any
 
 
-class JitOptions(Options, total=False):
+class JitOptions(UpdateOptions, total=False):
     """The options of `jit`."""
 
     in_shardings: Any
@@ -135,7 +151,5 @@ class JitOptions(Options, total=False):
     compiler_options: dict[str, Any] | None
 
 
-class GradOptions(Options, total=False):
+class GradOptions(WrtOptions, UpdateOptions, total=False):
     """The options of `grad` beside JAX's."""
-
-    wrt: Where | None

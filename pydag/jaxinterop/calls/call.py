@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a call whose function closes over their refs, and JAX does the rest."""
+"""A call of a function that JAX calls with the traced leaves of the arguments."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source
-from pydag.jaxinterop.packed.packed import pack, refs_among, unpack
-from pydag.jaxinterop.treatments.arguments import Chosen
+from pydag.jaxinterop.notices.source import Source, named
+from pydag.jaxinterop.packed.packed import Origins, refs_among, unpack
+from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs
+from pydag.jaxinterop.treatments.treatments import Question, treatments
 from pydag.typing import Leaf
 
 from .run import run
@@ -21,67 +22,63 @@ class Call:
 
     Args:
         args, kwargs: The arguments.
+        passes_refs: Whether JAX is given the refs, too. Otherwise the function closes over them.
 
     Attributes:
         content: The arguments without their traced leaves.
-        leaves: The traced leaves, refs among them.
-        arrays: The same without refs: what JAX is given.
+        leaves: What JAX is given.
     """
 
-    def __init__(self, args: Any, kwargs: Any, options: Options) -> None:
-        self.options, self.tree = options, (tuple(args), kwargs)
-        self.leaves, self.content = take_apart(self.tree, options, CALL)
-        self._are_refs = list(map(jax_private.is_ref, self.leaves))
-        self.arrays = self.without_refs(self.leaves)
+    def __init__(
+        self, args: Args, kwargs: Kwargs, options: Options, *, passes_refs: bool = True
+    ) -> None:
+        self._options, self._tree = options, (args, kwargs)
+        self._all, self.content = take_apart(self._tree, options, CALL)
+        options.check_selects(self._tree)
+        outside = (x if jax_private.is_ref(x) and not passes_refs else None for x in self._all)
+        self.refs_outside: list[Leaf] = list(outside)  # for each traced leaf; None for all others
+        self.leaves = [
+            x for x, ref in zip(self._all, self.refs_outside, strict=True) if ref is None
+        ]
 
-    def without_refs(self, items: Iterable[Any]) -> list[Any]:
-        """Of one thing for each traced leaf, those for arrays."""
-        pairs = zip(items, self._are_refs, strict=True)
-        return [item for item, is_ref in pairs if not is_ref]
+    def treatments(self, question: Question, prefix: Any) -> tuple[Any, ...]:
+        """What a prefix of the arguments answers for each traced leaf."""
+        return tuple(treatments(question, prefix, self._tree, self.content, self._options))
 
-    def with_refs(self, arrays: Iterable[Leaf]) -> list[Leaf]:
-        """All traced leaves, given the arrays."""
-        given = iter(arrays)
-        pairs = zip(self.leaves, self._are_refs, strict=True)
-        return [leaf if is_ref else next(given) for leaf, is_ref in pairs]
+    def function(
+        self,
+        get: Callable[[], Callable[..., Any]],
+        source: Source,
+        pack: Callable[[Any, Origins], Any],
+        updated: Chosen | None = None,
+    ) -> Callable[..., Any]:
+        """The function of leaves that JAX is given. It doesn't own those of this call.
 
-    def without_arrays(self) -> "Call":
-        """This without its arrays: what JAX keeps must not own them."""
-        made = object.__new__(Call)
-        made.options, made.content, made._are_refs = self.options, self.content, self._are_refs
-        made.tree, made.arrays = ((), {}), []
-        pairs = zip(self.leaves, self._are_refs, strict=True)
-        made.leaves = [leaf if is_ref else None for leaf, is_ref in pairs]
-        return made
+        Args:
+            get: Returns the user's function.
+            pack: Makes of its result what JAX gets.
+            updated: Which arguments are updated; None for a wrapper that has no such option.
+        """
+        content, options, outside = self.content, self._options, self.refs_outside
+
+        def flat(*leaves: Leaf) -> Any:
+            given = iter(leaves)
+            inside = [next(given) if ref is None else ref for ref in outside]
+            result, update = run(get(), content.build(inside), options, source, updated=updated)
+            packed = pack(result, refs_among(content, inside))
+            return update.beside(packed) if updated else packed
+
+        return named(flat, source, lambda: _paths(content, outside))
 
     def paths(self) -> Sequence[str]:
-        """The path of each array."""
-        return self.without_refs(self.content.paths(CALL))
-
-    def run(
-        self,
-        fun: Callable[..., Any],
-        arrays: Iterable[Leaf],
-        source: Source,
-        updated: Chosen | None = None,
-        *,
-        is_staged: bool = True,
-    ) -> tuple[Any, Any]:
-        """The result of a function for these arrays, and the same for JAX, with its update."""
-        tree = self.build(arrays)
-        result, update = run(fun, tree, self.options, source, updated=updated, is_staged=is_staged)
-        packed = pack(result, self.options, self.origins)
-        return result, update.beside(packed) if updated else packed
-
-    def build(self, arrays: Iterable[Leaf]) -> Any:
-        """The arguments with these arrays, and with the caller's refs."""
-        return self.content.build(self.with_refs(arrays))
-
-    @property
-    def origins(self) -> dict[int, int]:
-        """For each ref which of all leaves it is."""
-        return refs_among(self.content, self.leaves)
+        """The path of each leaf that JAX is given."""
+        return _paths(self.content, self.refs_outside)
 
     def finish(self, returned: Any) -> Any:
         """The result for the caller; updates the arguments."""
-        return unpack(returned, self.content.all_leaves(self.leaves), self.tree)
+        return unpack(returned, self.content.all_leaves(self._all), self._tree)
+
+
+def _paths(content: Content, refs_outside: Sequence[Leaf]) -> Sequence[str]:
+    pairs = zip(content.paths(CALL), refs_outside, strict=True)
+    return [path for path, ref in pairs if ref is None]

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that wrappers have in common: how a tree is taken apart."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.ops.select import is_prefix, select
+from pydag.public.hints import raise_unexpected
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, IsLeaf, Leaf, Where
 
@@ -20,6 +21,17 @@ class Options(NamedTuple):
     namespace: str = ""
     identity: Identity = "all"
     static: Where | None = None  # which leaves are static beside those that have to be
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Options":
+        """The options that a wrapper was given by keyword.
+
+        Raises:
+            TypeError: It has no such option.
+        """
+        for name in given.keys() - cls._fields:
+            raise_unexpected(name)
+        return cls(**given)
 
     def flatten(
         self, tree: Dag, roots: Roots = "tree", is_leaf: IsLeaf | None = None

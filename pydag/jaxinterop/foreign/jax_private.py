@@ -145,6 +145,11 @@ def content_of(ref: Any) -> Any:
     return ref.update(is_ref=False) if is_description else ref._refs._buf
 
 
+def read(leaf: Any) -> Any:
+    """A copy of the content of a ref, and any other leaf itself."""
+    return leaf[...] if is_ref(leaf) else leaf
+
+
 def set_content(ref: Any, content: Any) -> None:
     """Makes an array, which nobody else may hold, a ref's content."""
     ref._refs._buf = content

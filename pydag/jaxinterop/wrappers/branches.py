@@ -3,29 +3,31 @@
 
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.calls.call import Call
-from pydag.jaxinterop.calls.run import run
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.notices.difference import difference
 from pydag.jaxinterop.notices.lost_tie import unfold_alike
-from pydag.jaxinterop.notices.source import Source, named
+from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import Packed, pack, parts_of
+from pydag.jaxinterop.packed.packed import Origins, Packed, pack, parts_of
 from pydag.jaxinterop.treatments.arguments import check_function
-from pydag.jaxinterop.typed import R
+from pydag.jaxinterop.typed import R, StaticOptions
 from pydag.public.arguments import MISSING
-from pydag.typing import Dag, Identity, Leaf, Where
+from pydag.typing import Dag
 
-from .carried import kept_body
+from .carried import kept_function
 
 _ARRAY = -1  # where a result of a branch holds no ref of the operands
+
+_Form = tuple[Content, Sequence[int]]
+"""The content of the result of a branch, and the origin of each traced leaf."""
 
 
 @with_wrapper_options
@@ -35,9 +37,7 @@ def cond(
     false_fun: Callable[..., R],
     *operands: Dag,
     operand: Dag = MISSING,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> R:
     """Apply one of two functions to DAGs; as `jax.lax.cond`.
 
@@ -60,15 +60,8 @@ def cond(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 4.0)
     """
-    options = Options(namespace, identity, static)
-    operands = _operands(operands, operand)
-    chosen: R = _branched(
-        "cond",
-        [true_fun, false_fun],
-        operands,
-        options,
-        lambda flats, arrays: jax.lax.cond(pred, *flats, *arrays),
-    )
+    functions = [true_fun, false_fun]
+    chosen: R = _branched("cond", pred, functions, operands, operand, Options.of(options))
     return chosen
 
 
@@ -78,9 +71,7 @@ def switch(
     branches: Sequence[Callable[..., R]],
     *operands: Dag,
     operand: Dag = MISSING,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> R:
     """Apply one of several functions to DAGs; as `jax.lax.switch`, see `cond`.
 
@@ -99,74 +90,67 @@ def switch(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 6.0)
     """
-    options = Options(namespace, identity, static)
-    operands = _operands(operands, operand)
     if callable(branches):
         raise TypeError(
             "switch takes a sequence of functions after the index, got one function\n"
             "  Write: switch(index, [f, g, ...], *operands)"
         )
-    chosen: R = _branched(
-        "switch",
-        list(branches),
-        operands,
-        options,
-        lambda flats, arrays: jax.lax.switch(index, flats, *arrays),
-    )
+    own = Options.of(options)
+    chosen: R = _branched("switch", index, list(branches), operands, operand, own)
     return chosen
-
-
-def _operands(operands: tuple[Dag, ...], operand: Dag) -> tuple[Dag, ...]:
-    if operand is MISSING:
-        return operands
-    if operands:
-        raise TypeError("operand= is one operand, and there are others by position: pass all so")
-    return (operand,)
 
 
 def _branched(
     what: str,
+    which: Any,
     functions: Sequence[Callable[..., Any]],
     operands: tuple[Dag, ...],
+    operand: Dag,
     options: Options,
-    run_branches: Callable[[list[Any], Sequence[Leaf]], Any],
 ) -> Dag:
+    if operand is not MISSING:
+        if operands:
+            raise TypeError(
+                "operand= is one operand, and there are others by position: pass all so"
+            )
+        operands = (operand,)
     for fun in functions:
         check_function(fun)
-    call = Call(operands, {}, options)
-    options.check_selects(call.tree)
-    refs = call.origins
-    shape = call.without_arrays()
+    call = Call(operands, {}, options, passes_refs=False)
 
-    def branch(get: Callable[[], Any]) -> Any:
-        source = Source(get())
+    def make(get: Callable[[], Any]) -> tuple[Callable[..., Any], list[_Form]]:
+        forms: list[_Form] = []
 
-        def flat(*arrays: Leaf) -> Any:
-            result, _ = run(get(), shape.build(arrays), options, source)
-            return pack(result, options, refs, by_tuples=True)
+        def packed(result: Dag, origins: Origins) -> Any:
+            found = pack(result, options, origins, by_tuples=True)
+            forms[:] = [_form(found)]
+            return found
 
-        return named(flat, source, shape.paths)
+        return call.function(get, Source(get()), packed), forms
 
+    refs = [ref for ref in call.refs_outside if ref is not None]
     key = what, call.content, options.key()
-    flats = [kept_body(fun, key, refs, branch) for fun in functions]
+    kept = [kept_function(fun, key, refs, make) for fun in functions]
+    flats = [flat for flat, _ in kept]
     try:
-        found = run_branches(flats, call.arrays)
+        if what == "cond":
+            return call.finish(jax.lax.cond(which, *flats, *call.leaves))
+        return call.finish(jax.lax.switch(which, flats, *call.leaves))
     except TypeError as error:
         if "must have" in str(error):  # JAX compares the results of branches
-            _explain(what, functions, [jax.eval_shape(flat, *call.arrays) for flat in flats], error)
+            _explain(what, functions, [form for _, forms in kept for form in forms], error)
         raise
-    return call.finish(found)
 
 
 def _explain(
-    what: str, functions: Sequence[Callable[..., Any]], results: Sequence[Any], error: TypeError
+    what: str, functions: Sequence[Callable[..., Any]], forms: Sequence[_Form], error: TypeError
 ) -> None:
     """Says where the results of branches differ in more than arrays, if they do."""
-    names = [f"branches[{i}]" for i in range(len(results))]
+    names = [f"branches[{i}]" for i in range(len(forms))]
     if what == "cond":
         names = ["true_fun", "false_fun"]
     names = [f"{name}, {Source(f).text}" for name, f in zip(names, functions, strict=True)]
-    first, *others = map(_content, results)
+    first, *others = forms
     for number, other in enumerate(others, 1):
         shown = difference(first[0], other[0], "result") or _other_refs(first, other)
         if not shown:
@@ -185,15 +169,14 @@ def _explain(
         ) from error
 
 
-def _content(result: Any) -> tuple[Content, Sequence[int]]:
-    """The content of a result, and the origin of each traced leaf."""
+def _form(result: Any) -> _Form:
     if type(result) is not Packed:
         return Content(_core.structure(result), (), ()), ()
     _, content, sources = parts_of(result)
     return content, sources or ()
 
 
-def _other_refs(first: tuple[Content, Sequence[int]], other: tuple[Content, Sequence[int]]) -> str:
+def _other_refs(first: _Form, other: _Form) -> str:
     """Where two results of one content hold other refs of the operands."""
     pairs = zip_longest(first[1], other[1], fillvalue=_ARRAY)
     paths = [path for path, (a, b) in zip(first[0].paths("result"), pairs, strict=False) if a != b]

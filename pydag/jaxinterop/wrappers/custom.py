@@ -9,13 +9,12 @@ import copy
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import Any, Generic, Unpack
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pydag.errors import SharingError
 from pydag.jaxinterop.calls.run import run_body
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_differentiable
@@ -32,11 +31,11 @@ from pydag.jaxinterop.packed.packed import (
     without_refs,
 )
 from pydag.jaxinterop.treatments.arguments import numbers_of
-from pydag.jaxinterop.typed import P, R
+from pydag.jaxinterop.typed import P, R, SharingOptions
 from pydag.structure.text import short_repr
-from pydag.typing import Identity, Leaf
+from pydag.typing import Leaf
 
-from .differentiated import tangents_of
+from .differentiated import as_type_error, tangents_of
 
 
 class Custom(Generic[P, R]):
@@ -54,12 +53,10 @@ class Custom(Generic[P, R]):
         fun: Callable[P, R],
         nondiff_argnums: Any = (),
         nondiff_argnames: Sequence[str] = (),
-        *,
-        namespace: str = "",
-        identity: Identity = "all",
+        **options: Unpack[SharingOptions],
     ) -> None:
         wraps(fun)(self)
-        self.fun, self.options = fun, Options(namespace, identity)
+        self.fun, self.options = fun, Options.of(options)
         self._signature = inspect.signature(fun)
         names = list(self._signature.parameters)
         numbers = (*numbers_of(nondiff_argnums), *map(names.index, nondiff_argnames))
@@ -190,7 +187,9 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             given = (tuple(map(built, primals)), tuple(map(_opened, tangents)))
             result, tangent = pair_of(jvp(*others, *given), jvp, "(primal, tangent)")
             leaves, content = own.result(result)
-            found = _matched(content, tangent, jvp)
+            start = f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n"
+            with as_type_error(start):
+                found = content.match(tangent, "tangent")
             tangents_out = [_tangent(x, t) for x, t in zip(leaves, found, strict=True)]
             packed = own.pack(result, refs_of(primals))
             return packed, packed_of(content, tangents_out, None)
@@ -233,14 +232,3 @@ def _tangent(primal: Leaf, tangent: Any) -> Any:
     if not is_differentiable(primal):
         return np.zeros(jnp.shape(primal), jax.dtypes.float0)
     return jnp.zeros_like(primal) if tangent is None else tangent
-
-
-def _matched(content: Content, tangent: Any, jvp: Callable[..., Any]) -> Sequence[Any]:
-    try:
-        return content.match(tangent, "tangent")
-    except SharingError:
-        raise
-    except ValueError as error:
-        raise TypeError(
-            f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n{error}"
-        ) from None

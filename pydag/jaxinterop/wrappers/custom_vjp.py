@@ -7,7 +7,6 @@ from typing import Any
 import jax
 from jax import tree_util
 
-from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.foreign import jax_private
@@ -18,7 +17,7 @@ from pydag.jaxinterop.typed import P, R
 from pydag.structure.text import short_repr
 
 from .custom import Custom, built, pair_of, refs_of
-from .differentiated import tangents_of
+from .differentiated import as_type_error, tangents_of
 
 
 @with_wrapper_options
@@ -74,17 +73,17 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             result, saved = pair_of(pair, fwd, "(result, saved)")
             contents = [parts_of(x)[1] for x in inputs]
             kept = own.taken_apart(saved, "saved")
-            return own.pack(result, refs_of(inputs)), (kept, _Inputs(contents))
+            return own.pack(result, refs_of(inputs)), (kept, contents)
 
         def backward(*args: Any) -> tuple[Any, ...]:
-            *others, (saved, inputs), cotangent = args
+            *others, (saved, contents), cotangent = args
             found = bwd(*others, built(saved), _opened(cotangent))
-            if not isinstance(found, tuple | list) or len(found) != len(inputs.contents):
+            if not isinstance(found, tuple | list) or len(found) != len(contents):
                 raise TypeError(
                     f"{name_of(bwd)} must return a tuple with a cotangent for each of "
-                    f"{len(inputs.contents)} arguments, got {short_repr(found)}"
+                    f"{len(contents)} arguments, got {short_repr(found)}"
                 )
-            pairs = zip(inputs.contents, found, strict=True)
+            pairs = zip(contents, found, strict=True)
             return tuple(_cotangent(*pair, i, own.fun) for i, pair in enumerate(pairs))
 
         options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
@@ -93,20 +92,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
         )
 
 
-class _Inputs:
-    """What the arguments of a call are, beside their leaves: saved for the rule backward."""
-
-    def __init__(self, contents: Sequence[Content]) -> None:
-        self.contents = contents
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Inputs) and self.contents == other.contents
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.contents))
-
-
-tree_util.register_static(_Inputs)
+tree_util.register_static(Content)
 
 
 def _opened(packed: Any) -> Any:
@@ -126,11 +112,7 @@ def _cotangent(content: Content, found: Any, number: int, fun: Callable[..., Any
         leaves: Sequence[Any] = [found]  # as in JAX, a leaf for a tree of one leaf
     else:
         what = f"the cotangent of argument {number} of {name_of(fun)}"
-        try:
+        with as_type_error():
             leaves = content.match(found, what, what)
-        except SharingError:
-            raise
-        except ValueError as error:
-            raise TypeError(str(error)) from None
     leaves = [None if jax_private.is_ref(leaf) else leaf for leaf in leaves]
     return packed_with(content, leaves)

@@ -5,23 +5,26 @@ There are two identity tables: one for the arguments that it is by, and one for 
 in both is two inside of the function, and the other one is constant, as in JAX.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 
-from pydag.jaxinterop.calls.call import Call
+from pydag.errors import SharingError
 from pydag.jaxinterop.calls.run import run
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.derivative import derivative
 from pydag.jaxinterop.content.leaves import is_differentiable
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.state import state_leaves
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.shared_selection import warn_of_shared_selection
-from pydag.jaxinterop.notices.source import Source
+from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import pack, unpack
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, numbers_of
+from pydag.jaxinterop.updates.update import Update
 from pydag.ops.select import is_prefix, select, where_there
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
@@ -59,95 +62,78 @@ class Differentiated:
         self._leaves, self.content = take_apart(own, options, self._roots, by_tuples=True)
         mine = set(self._numbers)
         rest = tuple(None if i in mine else arg for i, arg in enumerate(args))
-        self._others = Call(rest, kwargs, options)
+        self._others, self._rest = take_apart((rest, kwargs), options, CALL)
         options.check_selects((self._args, kwargs))
         self._picked = self._pick(wrt, allow_int, may_be_none)
-        self.by = [self._content(self._leaves[i]) for i in self._picked]
-
-    @staticmethod
-    def _content(leaf: Leaf) -> Leaf:
-        return leaf[...] if jax_private.is_ref(leaf) else leaf
+        self.by = [jax_private.read(self._leaves[i]) for i in self._picked]
 
     def _pick(self, wrt: Where | None, allow_int: bool, may_be_none: bool) -> list[int]:
-        """Which of the traced leaves it is by."""
-        leaves, content, others = self._leaves, self.content, ""
+        """Which of the traced leaves it is by.
+
+        Raises:
+            TypeError: None of them.
+        """
+        leaves, content = self._leaves, self.content
+        positions = content.traced_positions()
+        able = [
+            is_differentiable(x, allow_int) or (wrt is not None and jax_private.is_ref(x))
+            for x in leaves
+        ]
         if wrt is None:
             state = state_leaves(content.spec)
-            places = zip(content.traced_positions(), leaves, strict=True)
-            found = [
-                i
-                for i, (position, leaf) in enumerate(places)
-                if is_differentiable(leaf, allow_int) and position not in state
-            ]
-            if may_be_none:
-                return found
+            chosen: Sequence[bool] = [position not in state for position in positions]
+        else:
+            chosen = content.traced_among(self._selected(wrt, able))
+        both = zip(able, chosen, strict=True)
+        found = [i for i, (can_be, is_chosen) in enumerate(both) if can_be and is_chosen]
+        if wrt is None and may_be_none:
+            return found
+        if wrt is None:
             self._check_arrays(frozenset(found))
         else:
-            flags = content.traced_among(self._selected(wrt, allow_int))
-            found = [
-                i
-                for i, (leaf, flag) in enumerate(zip(leaves, flags, strict=True))
-                if flag and (is_differentiable(leaf, allow_int) or jax_private.is_ref(leaf))
-            ]
-            if True in flags and not found:
-                others = f" (but {content.paths(self._roots)[flags.index(True)]})"
-            where = content.traced_positions()
-            warn_of_shared_selection(
-                wrt,
-                [where[i] for i in found],
-                content.spec,
-                content.all_leaves(leaves),
-                self._roots,
-                depth=1,
-            )
-        if not leaves and content.positions:
+            by = [positions[i] for i in found]
+            everything = content.all_leaves(leaves)
+            warn_of_shared_selection(wrt, by, content.spec, everything, self._roots, depth=1)
+        if found or not content.spec.num_leaves:
+            return found
+        roots, paths = ", ".join(self._roots), content.paths(self._roots)
+        if not leaves:
             raise TypeError(
-                f"there is nothing to differentiate by: {', '.join(self._roots)} holds no array "
-                "and no number that is data\n"
-                "  Pass the arrays in a list, a dict or an object of a registered class; or name "
-                "another argument by argnums."
+                f"there is nothing to differentiate by: {roots} holds no array and no number that "
+                "is data\n  Pass the arrays in a list, a dict or an object of a registered class; "
+                "or name another argument by argnums."
             )
-        if not found and content.spec.num_leaves:
-            kinds = sorted({str(getattr(x, "dtype", type(x).__name__)) for x in leaves})
-            if wrt is not None:
-                kinds = self._able(allow_int)[:4] or kinds
-            selects = (
-                f"wrt= selects nothing that has a derivative{others}"
-                if wrt is not None
-                else "there is nothing that has a derivative"
-            )
-            if wrt is None and any(map(is_differentiable, leaves)):
-                raise TypeError(
-                    f"there is no nnx.Param in {', '.join(self._roots)}, and all else is state\n"
-                    "  Choose what to differentiate by: wrt=."
-                )
-            if wrt is None and leaves and all(map(jax_private.is_ref, leaves)):
-                raise TypeError(
-                    f"there are refs alone in {', '.join(self._roots)}, and no derivative is by "
-                    "a ref that isn't selected\n  Choose what to differentiate by: wrt=jax.Ref."
-                )
+        if wrt is None and any(able):
             raise TypeError(
-                f"{selects} in {', '.join(self._roots)}: there are "
-                f"{', '.join(kinds) or 'no arrays'}; grad requires real- or complex-valued inputs"
+                f"there is no nnx.Param in {roots}, and all else is state\n"
+                "  Choose what to differentiate by: wrt=."
             )
-        return found
+        if wrt is None and all(map(jax_private.is_ref, leaves)):
+            raise TypeError(
+                f"there are refs alone in {roots}, and no derivative is by a ref that isn't "
+                "selected\n  Choose what to differentiate by: wrt=jax.Ref."
+            )
+        selects, kinds = "there is nothing that has a derivative", list[str]()
+        if wrt is not None:
+            selects = "wrt= selects nothing that has a derivative"
+            selects += f" (but {paths[chosen.index(True)]})" if True in chosen else ""
+            pairs = zip(paths, leaves, able, strict=True)
+            kinds = [f"{path}: {short_repr(leaf)}" for path, leaf, can_be in pairs if can_be][:4]
+        kinds = kinds or sorted({str(getattr(x, "dtype", type(x).__name__)) for x in leaves})
+        raise TypeError(
+            f"{selects} in {roots}: there are {', '.join(kinds)}; grad requires real- or "
+            "complex-valued inputs"
+        )
 
-    def _able(self, allow_int: bool) -> list[str]:
-        """What it could be by, with paths."""
-        pairs = zip(self.content.paths(self._roots), self._leaves, strict=True)
-        return [f"{path}: {short_repr(x)}" for path, x in pairs if is_differentiable(x, allow_int)]
-
-    def _selected(self, wrt: Where, allow_int: bool) -> list[bool]:
+    def _selected(self, wrt: Where, able: Sequence[bool]) -> Sequence[bool]:
+        """Whether `wrt` selects each leaf. Predicates are asked about those that can be chosen."""
         content, namespace = self.content, self.options.namespace
-        # Predicates are asked about what can be chosen.
         leaves: list[Leaf] = [None] * content.spec.num_leaves
-        for i, leaf in zip(content.traced_positions(), self._leaves, strict=True):
-            if is_differentiable(leaf, allow_int) or jax_private.is_ref(leaf):
-                leaves[i] = leaf
+        for i, leaf, can_be in zip(content.traced_positions(), self._leaves, able, strict=True):
+            leaves[i] = leaf if can_be else None
         if self._is_one and is_prefix(wrt, namespace):
             return select(wrt, content.spec.child(0), leaves, namespace)
-        must_match = bool(leaves)
-        where = where_there(wrt)
+        where, must_match = where_there(wrt), bool(self._leaves)
         return select(where, content.spec, leaves, namespace, depth=1, must_match=must_match)
 
     def _check_arrays(self, found: frozenset[int]) -> None:
@@ -183,43 +169,57 @@ class Differentiated:
         by: Sequence[Leaf],
         source: Source,
         updated: Chosen | None = None,
-    ) -> tuple[Any, Any, list[Leaf]]:
-        """The result of a function for these leaves; the same for JAX; the new contents of refs."""
+    ) -> tuple[Any, Update, list[Leaf]]:
+        """The result of a function for these leaves, its update, and the new contents of refs."""
         inside, refs = list(self._leaves), []
         for i, leaf in zip(self._picked, by, strict=True):
             is_ref = jax_private.is_ref(self._leaves[i])
             inside[i] = jax.new_ref(leaf) if is_ref else leaf
             refs += [inside[i]] if is_ref else []
-        own: Any = self.content.build(inside)
-        args, kwargs = self._others.build(self._others.arrays)
+        (args, kwargs), own = self._rest.build(self._others), self.content.build(inside)
         args = list(args)
         for number, arg in zip(self._numbers, own, strict=True):
             args[number] = arg
         tree = tuple(args), kwargs
         result, update = run(fun, tree, self.options, source, updated=updated, is_staged=False)
-        packed = self.pack(result)
-        return result, update.beside(packed) if updated else packed, [ref[...] for ref in refs]
+        return result, update, [ref[...] for ref in refs]
+
+    def of_leaves(
+        self, fun: Callable[..., Any], has_aux: bool
+    ) -> tuple[Callable[..., Any], list[Content]]:
+        """A function of the leaves that returns the leaves of the result of `fun`.
+
+        Beside these it returns what `finish_aux` takes. Once it was called, the list holds the
+        content of the result.
+        """
+        source, kept = Source(fun), list[Content]()
+
+        def flat(*by: Leaf) -> Any:
+            result, _, contents = self.run(fun, by, source)
+            aux = None
+            if has_aux:
+                result, aux = checked_pair(result)
+                aux = self.pack(aux)
+            leaves, content = take_apart(result, self.options, "result", is_result=True)
+            kept[:] = [content]
+            return leaves, (aux, contents)
+
+        return named(flat, source, self.paths), kept
 
     def pack(self, result: Any) -> Any:
         """A result, for JAX; the caller's refs that come back are origins."""
-        return pack(result, self.options, self._origins())
+        return pack(result, self.options, {id(ref): i for i, ref in enumerate(self._refs())})
 
     def _refs(self) -> list[Leaf]:
         """The caller's refs."""
-        return [x for x in (*self._leaves, *self._others.leaves) if jax_private.is_ref(x)]
+        return [x for x in (*self._leaves, *self._others) if jax_private.is_ref(x)]
 
-    def _origins(self) -> dict[int, int]:
-        return {id(ref): number for number, ref in enumerate(self._refs())}
-
-    def finish(self, returned: Any) -> Any:
-        """The result for the caller; updates the arguments."""
-        return unpack(returned, self._refs(), (self._args, self._kwargs))
-
-    def write(self, contents: Sequence[Leaf]) -> None:
-        """Writes the contents of the refs that it is by."""
-        refs = [self._leaves[i] for i in self._picked if jax_private.is_ref(self._leaves[i])]
-        for ref, content in zip(refs, contents, strict=True):
+    def finish(self, returned: Any, contents: Sequence[Leaf]) -> Any:
+        """The result for the caller; updates the arguments and the refs that it is by."""
+        by = [self._leaves[i] for i in self._picked]
+        for ref, content in zip(filter(jax_private.is_ref, by), contents, strict=True):
             ref[...] = content
+        return unpack(returned, self._refs(), (self._args, self._kwargs))
 
     def gradient(self, found: Sequence[Any]) -> Any:
         """What was computed for each leaf that it is by, in the form of the arguments."""
@@ -268,6 +268,21 @@ def checked_pair(result: Any) -> Any:
             f"got {type(result).__name__}"
         )
     return result
+
+
+@contextlib.contextmanager
+def as_type_error(start: str = "") -> Iterator[None]:
+    """Makes the error about a tree that doesn't fit a TypeError, as JAX does for derivatives.
+
+    Args:
+        start: Begins its text.
+    """
+    try:
+        yield
+    except SharingError:
+        raise
+    except ValueError as error:
+        raise TypeError(f"{start}{error}") from None
 
 
 def tangents_of(content: Content, found: Sequence[Any]) -> Any:

@@ -12,9 +12,8 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import check_function, numbers_of
-from pydag.jaxinterop.typed import A, Gradient, GradOptions, OfFirst, P, R
-from pydag.public.hints import raise_unexpected
-from pydag.typing import Identity, Where
+from pydag.jaxinterop.typed import A, Gradient, GradOptions, OfFirst, P, R, StaticOptions
+from pydag.typing import Where
 
 from .differentiated import Differentiated, checked_pair
 
@@ -48,12 +47,10 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
     *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
     wrt: Where | None = None,
     update_argnums: Any = None,
     update_argnames: Any = None,
+    **options: Unpack[StaticOptions],
 ) -> Callable[..., Any]:
     """A function that returns the value of `fun` and its gradient; as `jax.value_and_grad`.
 
@@ -81,8 +78,8 @@ def value_and_grad(
     (9.0, 6.0, True, None)
     """
     check_function(fun)
-    options = Options(namespace, identity, static)
-    source, updated = Source(fun), updated_arguments(fun, update_argnums, update_argnames)
+    own, source = Options.of(options), Source(fun)
+    updated = updated_arguments(fun, update_argnums, update_argnames)
     jax.value_and_grad(fun, reduce_axes=reduce_axes)  # JAX checks what it is given
     if not isinstance(argnums, int):
         argnums = numbers_of(argnums)
@@ -90,10 +87,12 @@ def value_and_grad(
     @wraps(fun)
     @jax_private.shortens_tracebacks
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        call = Differentiated(argnums, wrt, args, kwargs, options, allow_int=allow_int)
+        call = Differentiated(argnums, wrt, args, kwargs, own, allow_int=allow_int)
 
         def flat(*by: Any) -> Any:
-            result, packed, contents = call.run(fun, by, source, updated)
+            result, update, contents = call.run(fun, by, source, updated)
+            packed = call.pack(result)
+            packed = update.beside(packed) if updated else packed
             return checked_pair(result)[0] if has_aux else result, (packed, contents)
 
         differentiate = jax.value_and_grad(
@@ -105,11 +104,7 @@ def value_and_grad(
         )
         try:
             # JAX wants something to differentiate by.
-            found: Any = ()
-            if call.by:
-                (_, (packed, contents)), found = differentiate(*call.by)
-            else:
-                _, (packed, contents) = flat()
+            (_, more), found = differentiate(*call.by) if call.by else (flat(), ())
         except TypeError as error:
             if str(error).startswith("Gradient only defined for"):
                 error.add_note(f"The function is {source.text}.")
@@ -119,8 +114,7 @@ def value_and_grad(
                     )
             raise
         gradient = call.gradient(found)
-        call.write(contents)
-        return call.finish(packed), gradient
+        return call.finish(*more), gradient
 
     return value_and_gradient
 
@@ -184,10 +178,7 @@ def grad(
     >>> float(gradient["b"]), gradient["scale"]
     (12.0, None)
     """
-    more: Any = options
-    for name in options.keys() - GradOptions.__annotations__.keys():
-        raise_unexpected(name)
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, **more)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, **options)
 
     @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:

@@ -2,20 +2,18 @@
 """`jacfwd`, `jacrev` and `hessian`: in the place of each leaf of the result stands a gradient."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
-from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.derivative import derivative
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.notices.source import Source, named, wraps
+from pydag.jaxinterop.notices.source import wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import check_function
-from pydag.jaxinterop.typed import P
-from pydag.typing import Identity, Where
+from pydag.jaxinterop.typed import P, WrtOptions
 
-from .differentiated import Differentiated, checked_pair
+from .differentiated import Differentiated
 
 
 def _jacobian(
@@ -23,8 +21,7 @@ def _jacobian(
     fun: Callable[P, Any],
     argnums: int | Sequence[int],
     has_aux: bool,
-    wrt: Where | None,
-    options: Options,
+    options: WrtOptions,
     block: Callable[[Differentiated, Sequence[Any]], Any],
     **jax_options: Any,
 ) -> Callable[P, Any]:
@@ -34,35 +31,24 @@ def _jacobian(
         block: Makes it of what JAX computed for the leaf.
     """
     check_function(fun)
-    source, allow_int = Source(fun), jax_options.get("allow_int", False)
+    given: dict[str, Any] = {**options}
+    wrt, own = given.pop("wrt", None), Options.of(given)
 
     @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        call = Differentiated(argnums, wrt, args, kwargs, options, allow_int=allow_int)
-        kept: list[Content] = []
-
-        def flat(*by: Any) -> Any:
-            result, _, contents = call.run(fun, by, source)
-            aux = None
-            if has_aux:
-                result, aux = checked_pair(result)
-                aux = call.pack(aux)
-            leaves, content = take_apart(result, options, "result", is_result=True)
-            kept[:] = [content]
-            return leaves, (aux, contents)
-
+        allow_int = jax_options.get("allow_int", False)
+        call = Differentiated(argnums, wrt, args, kwargs, own, allow_int=allow_int)
+        flat, kept = call.of_leaves(fun, has_aux)
         numbers = tuple(range(len(call.by)))
-        differentiate = transformation(
-            named(flat, source, call.paths), numbers, has_aux=True, **jax_options
-        )
-        rows, (aux, contents) = differentiate(*call.by) if call.by else flat()
+        differentiate = transformation(flat, numbers, has_aux=True, **jax_options)
+        rows, more = differentiate(*call.by) if call.by else flat()
         rows = rows if call.by else [()] * len(rows)
-        call.write(contents)
-        (content,) = kept
+        aux = call.finish(*more)
+        [content] = kept
         positions = content.traced_positions()
         blocks = (block(call, row) for row in rows)
         found = derivative(content, dict(zip(positions, blocks, strict=True)))
-        return (found, call.finish(aux)) if has_aux else found
+        return (found, aux) if has_aux else found
 
     return jacobian
 
@@ -82,11 +68,7 @@ def jacrev(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    wrt: Where | None = None,
+    **options: Unpack[WrtOptions],
 ) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, row by row; as `jax.jacrev`, see `jacfwd`.
 
@@ -103,9 +85,8 @@ def jacrev(
     >>> jacrev(lambda p: p["a"] * p["b"])({"a": w, "b": w})["b"].tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    options = Options(namespace, identity, static)
     more = {"holomorphic": holomorphic, "allow_int": allow_int}
-    return _jacobian(jax.jacrev, fun, argnums, has_aux, wrt, options, _row, **more)
+    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, _row, **more)
 
 
 @with_wrapper_options
@@ -114,11 +95,7 @@ def jacfwd(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    wrt: Where | None = None,
+    **options: Unpack[WrtOptions],
 ) -> Callable[P, Any]:
     """A function that returns the Jacobian of `fun`, column by column; as `jax.jacfwd`.
 
@@ -138,8 +115,7 @@ def jacfwd(
     >>> jacobian["a"].tolist(), jacobian["a"] is jacobian["b"]
     ([[2.0, 0.0], [0.0, 4.0]], True)
     """
-    options = Options(namespace, identity, static)
-    return _jacobian(jax.jacfwd, fun, argnums, has_aux, wrt, options, _row, holomorphic=holomorphic)
+    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, _row, holomorphic=holomorphic)
 
 
 @with_wrapper_options
@@ -148,11 +124,7 @@ def hessian(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
-    wrt: Where | None = None,
+    **options: Unpack[WrtOptions],
 ) -> Callable[P, Any]:
     """A function that returns the Hessian of `fun`; as `jax.hessian`.
 
@@ -173,7 +145,4 @@ def hessian(
     >>> float(second["a"]["b"]), second["a"] is second["b"]
     (2.0, True)
     """
-    options = Options(namespace, identity, static)
-    return _jacobian(
-        jax.hessian, fun, argnums, has_aux, wrt, options, _square, holomorphic=holomorphic
-    )
+    return _jacobian(jax.hessian, fun, argnums, has_aux, options, _square, holomorphic=holomorphic)

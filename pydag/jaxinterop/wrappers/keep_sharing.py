@@ -3,7 +3,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from pydag.jaxinterop.calls.run import run
 from pydag.jaxinterop.content.content import take_apart
@@ -13,19 +13,16 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag, dag_of
-from pydag.jaxinterop.packed.packed import Packed, pack, unpack
-from pydag.typing import Identity, Where
+from pydag.jaxinterop.packed.packed import Packed, pack, refs_among, unpack
+from pydag.jaxinterop.typed import StaticOptions
 
-from .carried import kept_body
+from .carried import kept_function
 
 
 @with_wrapper_options
 def keep_sharing(
     transformation: Callable[..., Any],
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> Callable[..., Any]:
     """Of a transformation of functions of pytrees, one of functions of DAGs.
 
@@ -42,7 +39,7 @@ def keep_sharing(
     >>> out["c"] is out["d"]
     True
     """
-    options = Options(namespace, identity, static)
+    own = Options.of(options)
 
     @functools.wraps(transformation)
     def transform(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
@@ -53,23 +50,21 @@ def keep_sharing(
                 leaves, content = dag.parts()
                 # Where the transformation hands on what it is given, `dag.tree` is the caller's.
                 tree: Any = content.build(leaves)
-                result, _ = run(get(), tree, options, source)
-                pairs = zip(content.traced_positions(), leaves, strict=True)
-                origins = {id(x): position for position, x in pairs if jax_private.is_ref(x)}
-                return pack(result, options, origins)
+                result, _ = run(get(), tree, own, source)
+                return pack(result, own, refs_among(content, leaves))
 
             return named(flat, source)
 
         flat = make(lambda: fun)  # what is staged, such as a callback, needs the function later
         if jax_private.is_top_level():
-            flat = kept_body(fun, ("keep_sharing", options.key()), (), make)
+            flat = kept_function(fun, ("keep_sharing", own.key()), (), make)
         transformed = transformation(flat, *args, **kwargs)
 
         @wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
-            leaves, content = take_apart((args, kwargs), options, CALL)
-            options.check_selects((args, kwargs))
-            found = transformed(dag_of(content, leaves, options))
+            leaves, content = take_apart((args, kwargs), own, CALL)
+            own.check_selects((args, kwargs))
+            found = transformed(dag_of(content, leaves, own))
             if type(found) is Packed:
                 return unpack(found, content.all_leaves(leaves))
             return found.tree if type(found) is Dag else found

@@ -3,79 +3,36 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import tree_util
 
-from pydag.errors import SharingError
-from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.typed import as_jvp, of_primals
+from pydag.jaxinterop.typed import SharingOptions, as_jvp, of_primals
 from pydag.structure.text import short_repr
-from pydag.typing import Identity
 
-from .differentiated import Differentiated, checked_pair, tangents_of
-
-
-class _Linear:
-    """A function that is run once, by `vjp`, `jvp` or `linearize`, for its primals."""
-
-    def __init__(
-        self, fun: Callable[..., Any], primals: Sequence[Any], options: Options, has_aux: bool
-    ) -> None:
-        self._fun, self._source, self._has_aux = fun, Source(fun), has_aux
-        self.options = options
-        numbers, args = tuple(range(len(primals))), tuple(primals)
-        self.call = Differentiated(numbers, None, args, {}, options, may_be_none=True)
-        self._contents: list[Content] = []
-
-    def flat(self) -> Callable[..., Any]:
-        """The function of leaves: the leaves of its result; beside them all else that comes out."""
-
-        def flat(*by: Any) -> Any:
-            result, _, contents = self.call.run(self._fun, by, self._source)
-            aux = None
-            if self._has_aux:
-                result, aux = checked_pair(result)
-                aux = self.call.pack(aux)
-            leaves, content = take_apart(result, self.options, "result", is_result=True)
-            self._contents[:] = [content]
-            return leaves, (aux, contents)
-
-        return named(flat, self._source, self.call.paths)
-
-    @property
-    def content(self) -> Content:
-        """The result without its traced leaves."""
-        return self._contents[0]
-
-    def finish(self, out: Sequence[Any], more: tuple[Any, Any], made: Any) -> Any:
-        """What the wrapper returns: the result, what was made beside it, and perhaps the aux."""
-        aux, contents = more
-        self.call.write(contents)
-        result = self.content.build(out)
-        return (result, made, self.call.finish(aux)) if self._has_aux else (result, made)
+from .differentiated import Differentiated, as_type_error, tangents_of
 
 
-class _About:
-    """What a pullback or a pushforward is, beside its arrays."""
+class LinearMap:
+    """A function of leaves that JAX made, called with the user's trees. A pytree of JAX.
 
-    def __init__(self, content: Content, types: Sequence[Any], call: Differentiated) -> None:
-        self.content, self.types, self.call = content, types, call
+    Args:
+        call: Calls the function, its first argument, with trees.
+    """
 
+    def __init__(self, function: Any, call: Callable[..., Any]) -> None:
+        self.function, self.call = function, call
 
-class _LinearMap:
-    """A function that JAX made, for the user's trees."""
-
-    def __init__(self, function: Any, about: _About) -> None:
-        self.function, self.about = function, about
+    def __call__(self, *trees: Any) -> Any:
+        return self.call(self.function, *trees)
 
     def __getattr__(self, name: str) -> Any:
         text = f"{type(self).__name__!r} object has no attribute {name!r}"
@@ -87,40 +44,48 @@ class _LinearMap:
         raise AttributeError(text, name=name, obj=self)
 
 
-class Pullback(_LinearMap):
-    """The function backward of `vjp`: of a cotangent of the result. A pytree of JAX."""
-
-    def __call__(self, *cotangents: Any) -> Any:
-        if len(cotangents) != 1:
-            raise TypeError(f"a pullback takes one cotangent, got {len(cotangents)}")
-        about = self.about
-        given = about.content.match(cotangents[0], "cotangent", "the cotangent")
-        pairs = zip(given, about.types, strict=True)
-        leaves = [_cotangent(x, *kind) for x, kind in pairs]
-        with _named("cotangent", leaves, about.types, about.content.paths("result")):
-            found = self.function(leaves)
-        return about.call.gradient(found)
+tree_util.register_pytree_node(
+    LinearMap, lambda made: ((made.function,), made.call), lambda call, made: LinearMap(*made, call)
+)
 
 
-class Pushforward(_LinearMap):
-    """The function forward of `linearize`: of tangents of the primals. A pytree of JAX."""
+def _call(primals: Sequence[Any], given: SharingOptions) -> Differentiated:
+    numbers, args = tuple(range(len(primals))), tuple(primals)
+    return Differentiated(numbers, None, args, {}, Options.of(given), may_be_none=True)
 
-    def __call__(self, *tangents: Any) -> Any:
-        about = self.about
-        given = _tangents(about.call, about.types, tangents)
-        with _named("tangent", given, about.types, about.call.paths()):
-            found = self.function(*given)
-        return _tangents_of_result(about.content, found)
+
+def _finish(
+    call: Differentiated, content: Content, out: Sequence[Any], more: Any, made: Any, has_aux: bool
+) -> Any:
+    """What a wrapper returns: the result, what was made beside it, and perhaps the aux."""
+    aux = call.finish(*more)
+    result = content.build(out)
+    return (result, made, aux) if has_aux else (result, made)
 
 
 def _tangents_of_result(content: Content, found: Sequence[Any]) -> Any:
     return tangents_of(content, [None if jax_private.is_ref(x) else x for x in found])
 
 
-def _cotangent(leaf: Any, shape: Any, dtype: Any) -> Any:
+def _types(leaves: Sequence[Any]) -> list[Any]:
+    return [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
+
+
+def _filled(leaves: Sequence[Any], types: Sequence[Any]) -> list[Any]:
+    """Tangents or cotangents of these types; zeros for None."""
+    return [_tangent(leaf, *kind) for leaf, kind in zip(leaves, types, strict=True)]
+
+
+def _tangent(leaf: Any, shape: Any, dtype: Any) -> Any:
     if not jnp.issubdtype(dtype, np.inexact):
         return np.zeros(shape, jax.dtypes.float0)
     return jnp.zeros(shape, dtype) if leaf is None else leaf
+
+
+def _tangents(call: Differentiated, types: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """The tangents of the leaves that a call is by."""
+    with as_type_error("primals and tangents must have the same tree structure\n"):
+        return _filled(call.match(tangents, "tangents"), types)
 
 
 @contextlib.contextmanager
@@ -140,35 +105,6 @@ def _named(
         raise
 
 
-def _types(leaves: Sequence[Any]) -> list[Any]:
-    return [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
-
-
-def _tangents(call: Differentiated, types: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    """The tangents of the leaves that a call is by; zeros for None."""
-    try:
-        found = call.match(tangents, "tangents")
-    except SharingError:
-        raise
-    except ValueError as error:
-        raise TypeError(
-            f"primals and tangents must have the same tree structure\n{error}"
-        ) from None
-    return [_cotangent(x, *kind) for x, kind in zip(found, types, strict=True)]
-
-
-tree_util.register_pytree_node(
-    Pullback,
-    lambda pullback: ((pullback.function,), pullback.about),
-    lambda about, children: Pullback(children[0], about),
-)
-tree_util.register_pytree_node(
-    Pushforward,
-    lambda pushforward: ((pushforward.function,), pushforward.about),
-    lambda about, children: Pushforward(children[0], about),
-)
-
-
 @of_primals
 @with_wrapper_options
 def vjp(
@@ -176,8 +112,7 @@ def vjp(
     *primals: Any,
     has_aux: bool = False,
     reduce_axes: Sequence[Any] = (),
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[SharingOptions],
 ) -> Any:
     """The value of a function of DAGs, and its pullback; as `jax.vjp`.
 
@@ -205,10 +140,21 @@ def vjp(
     >>> float(cotangent["a"]), cotangent["a"] is cotangent["b"]
     (6.0, True)
     """
-    linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
-    out, pull, more = jax.vjp(linear.flat(), *linear.call.by, has_aux=True, reduce_axes=reduce_axes)
-    about = _About(linear.content, _types(out), linear.call.without_arrays())
-    return linear.finish(out, more, Pullback(pull, about))
+    call = _call(primals, options)
+    flat, kept = call.of_leaves(fun, has_aux)
+    out, pull, more = jax.vjp(flat, *call.by, has_aux=True, reduce_axes=reduce_axes)
+    [content], types, shape = kept, _types(out), call.without_arrays()
+
+    def pullback(pull: Any, *cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TypeError(f"a pullback takes one cotangent, got {len(cotangents)}")
+        given = content.match(cotangents[0], "cotangent", "the cotangent")
+        leaves = _filled(given, types)
+        with _named("cotangent", leaves, types, content.paths("result")):
+            found = pull(leaves)
+        return shape.gradient(found)
+
+    return _finish(call, content, out, more, LinearMap(pull, pullback), has_aux)
 
 
 @as_jvp
@@ -218,9 +164,7 @@ def jvp(
     primals: Sequence[Any],
     tangents: Sequence[Any],
     has_aux: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[SharingOptions],
 ) -> Any:
     """The value of a function of DAGs, and its tangent; as `jax.jvp`.
 
@@ -248,12 +192,14 @@ def jvp(
             f"jvp got a {type(primals).__name__} of {len(primals)} primals and a "
             f"{type(tangents).__name__} of {len(tangents)} tangents"
         )
-    linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
-    types = _types(linear.call.by)
-    given = _tangents(linear.call, types, tangents)
-    with _named("tangent", given, types, linear.call.paths()):
-        out, changes, more = jax.jvp(linear.flat(), linear.call.by, given, has_aux=True)
-    return linear.finish(out, more, _tangents_of_result(linear.content, changes))
+    call = _call(primals, options)
+    types = _types(call.by)
+    given = _tangents(call, types, tangents)
+    flat, kept = call.of_leaves(fun, has_aux)
+    with _named("tangent", given, types, call.paths()):
+        out, changes, more = jax.jvp(flat, call.by, given, has_aux=True)
+    [content] = kept
+    return _finish(call, content, out, more, _tangents_of_result(content, changes), has_aux)
 
 
 @of_primals
@@ -262,8 +208,7 @@ def linearize(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = False,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[SharingOptions],
 ) -> Any:
     """The value of a function of DAGs, and its linear map at the primals; as `jax.linearize`.
 
@@ -281,7 +226,15 @@ def linearize(
     >>> float(pushforward([one, one]))
     6.0
     """
-    linear = _Linear(fun, primals, Options(namespace, identity), has_aux)
-    out, push, more = jax.linearize(linear.flat(), *linear.call.by, has_aux=True)
-    about = _About(linear.content, _types(linear.call.by), linear.call.without_arrays())
-    return linear.finish(out, more, Pushforward(push, about))
+    call = _call(primals, options)
+    flat, kept = call.of_leaves(fun, has_aux)
+    out, push, more = jax.linearize(flat, *call.by, has_aux=True)
+    [content], types, shape = kept, _types(call.by), call.without_arrays()
+
+    def pushforward(push: Any, *tangents: Any) -> Any:
+        given = _tangents(shape, types, tangents)
+        with _named("tangent", given, types, shape.paths()):
+            found = push(*given)
+        return _tangents_of_result(content, found)
+
+    return _finish(call, content, out, more, LinearMap(push, pushforward), has_aux)

@@ -2,54 +2,17 @@
 """`while_loop` and `fori_loop`. What is one object in a carry before the body is one after it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
-from pydag.jaxinterop.calls.run import names_in_body, run_body
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import Packed
-from pydag.jaxinterop.refs.contents import threaded
 from pydag.jaxinterop.treatments.arguments import check_function
-from pydag.jaxinterop.typed import R
-from pydag.typing import Dag, Identity, Where
+from pydag.jaxinterop.typed import R, StaticOptions
+from pydag.typing import Dag
 
-from .carried import Carried, kept_body
-
-_CARRY = "carry"
-
-
-class _Contents:
-    """A carry whose refs' contents are carried, too: JAX runs the body twice for a derivative."""
-
-    def __init__(self, carried: Carried) -> None:
-        self._carried = carried
-
-    def start(self, packed: Packed) -> Any:
-        """The arrays, and beside them the contents, if there are refs."""
-        refs = self._carried.refs.values()
-        return (packed, [ref[...] for ref in refs]) if refs else packed
-
-    def _divided(self, values: Any) -> Any:
-        return values if self._carried.refs else (values, [])
-
-    def threaded(self, flat: Callable[..., Any], *, may_write: bool = True) -> Callable[..., Any]:
-        """Of a function that gets refs last, one of a carry, which returns the new contents."""
-        paths, refs = self._carried.content.paths("init_val"), self._carried.refs
-        if not refs:
-            return lambda *args: flat(*args, [])
-        places = [paths[i] for i in refs]
-        run = threaded(flat, list(refs.values()), places.__getitem__, may_write=may_write)
-        return lambda *args: run(*args[:-1], *args[-1])
-
-    def finish(self, values: Any) -> Dag:
-        """The carry at last; the caller's refs are written."""
-        packed, contents = self._divided(values)
-        for ref, content in zip(self._carried.refs.values(), contents, strict=True):
-            ref[...] = content
-        return self._carried.build(packed)
+from .carried import CARRY, Carried
 
 
 @with_wrapper_options
@@ -57,10 +20,7 @@ def while_loop(
     cond_fun: Callable[..., Any],
     body_fun: Callable[..., R],
     init_val: Dag,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> R:
     """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
 
@@ -83,35 +43,11 @@ def while_loop(
     (True, 8.0)
     """
     check_function(cond_fun)
-    check_function(body_fun)
-    options = Options(namespace, identity, static)
-    carried, arrays = Carried.of(init_val, options, "init_val")
-    options.check_selects(init_val, "init_val")
-    carry, key = _Contents(carried), (carried.content, options.key())
-
-    def condition(get: Callable[[], Any]) -> Any:
-        source = Source(get())
-
-        def flat(arrays: Any, refs: Any) -> Any:
-            return run_body(get(), (carried.build(arrays, refs),), options, source, "carry")
-
-        run = carry.threaded(named(flat, source), may_write=False)
-        return named(lambda values: run(values), source, parameters=names_in_body(get(), "carry"))
-
-    def body(get: Callable[[], Any]) -> Any:
-        source = Source(get())
-
-        def flat(arrays: Any, refs: Any) -> Any:
-            tree = carried.build(arrays, refs)
-            return carried.match(run_body(get(), (tree,), options, source, "carry"), _CARRY, refs)
-
-        run = carry.threaded(named(flat, source))
-        return named(lambda values: run(values), source, parameters=names_in_body(get(), "carry"))
-
+    carry, start = _carried(body_fun, init_val, options, True)
     found = jax.lax.while_loop(
-        kept_body(cond_fun, ("while condition", *key), carried.refs, condition),
-        kept_body(body_fun, ("while body", *key), carried.refs, body),
-        carry.start(carried.pack(arrays)),
+        carry.body(cond_fun, "while condition", CARRY, is_condition=True),
+        carry.body(body_fun, "while body", CARRY),
+        start,
     )
     result: R = carry.finish(found)
     return result
@@ -125,9 +61,7 @@ def fori_loop(
     init_val: Dag,
     *,
     unroll: Any = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> R:
     """Apply `body_fun(i, carry)` for each `i` from `lower` to `upper`; as `jax.lax.fori_loop`.
 
@@ -145,29 +79,19 @@ def fori_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 4.0)
     """
-    check_function(body_fun)
-    options = Options(namespace, identity, static)
-    carried, arrays = Carried.of(init_val, options, "init_val")
-    options.check_selects(init_val, "init_val")
+    # With a bound that is traced it becomes a `while_loop`.
     takes_contents = any(isinstance(bound, jax.core.Tracer) for bound in (lower, upper))
-    carry, key = _Contents(carried), ("fori", carried.content, options.key(), takes_contents)
-
-    def body(get: Callable[[], Any]) -> Any:
-        source = Source(get())
-
-        def flat(i: Any, arrays: Any, refs: Any = None) -> Any:
-            tree = carried.build(arrays, refs)
-            result = run_body(get(), (i, tree), options, source, "i", "carry")
-            return carried.match(result, _CARRY, refs)
-
-        run = carry.threaded(named(flat, source)) if takes_contents else flat
-        parameters = names_in_body(get(), "i", "carry")
-        return named(lambda i, values: run(i, values), source, parameters=parameters)
-
-    flat = kept_body(body_fun, key, carried.refs, body)
-    start: Any = carried.pack(arrays)
-    if takes_contents:
-        start = carry.start(start)
-    found = jax.lax.fori_loop(lower, upper, flat, start, unroll=unroll)
-    result: R = carry.finish(found) if takes_contents else carried.build(found)
+    carry, start = _carried(body_fun, init_val, options, takes_contents)
+    body = carry.body(body_fun, "fori", "i", CARRY)
+    result: R = carry.finish(jax.lax.fori_loop(lower, upper, body, start, unroll=unroll))
     return result
+
+
+def _carried(
+    body_fun: Callable[..., Any], init_val: Dag, options: StaticOptions, takes_contents: bool
+) -> tuple[Carried, Any]:
+    check_function(body_fun)
+    own = Options.of(options)
+    carry, start = Carried.of(init_val, own, "init_val", takes_contents=takes_contents)
+    own.check_selects(init_val, "init_val")
+    return carry, start

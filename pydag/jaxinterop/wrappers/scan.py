@@ -2,24 +2,20 @@
 """`scan`, `map` and `associative_scan`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
 
-from pydag.jaxinterop.calls.run import names_in_body, run_body
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import Packed, pack, unpack
+from pydag.jaxinterop.packed.packed import Packed, pack, parts_of, unpack
 from pydag.jaxinterop.treatments.arguments import check_function
-from pydag.jaxinterop.typed import R, S, T
+from pydag.jaxinterop.typed import R, S, SharingOptions, StaticOptions, T
 from pydag.structure.text import short_repr
-from pydag.typing import Dag, Identity, Leaf, Where
+from pydag.typing import Dag, Leaf
 
-from .carried import Carried, kept_body
-
-_CARRY = "carry"
+from .carried import CARRY, Carried, kept_body
 
 
 @with_wrapper_options
@@ -31,10 +27,7 @@ def scan(
     reverse: bool = False,
     unroll: Any = 1,
     _split_transpose: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> tuple[R, S]:
     """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
 
@@ -61,36 +54,32 @@ def scan(
     >>> last["a"] is last["b"], float(last["a"]), ys.tolist()
     (True, 6.0, [1.0, 2.0])
     """
-    options = Options(namespace, identity, static)
     check_function(f)
-    carried, arrays = Carried.of(init, options, "init")
-    over, slices = Carried.of(xs, options, "xs")
-    options.check_selects((init, xs), ("init", "xs"))
-    _check_axes(over, slices)
-    refs = [*carried.refs.values(), *over.refs.values()]
+    own = Options.of(options)
+    carry, start = Carried.of(init, own, "init")
+    over, rows = Carried.of(xs, own, "xs")
+    own.check_selects((init, xs), ("init", "xs"))
+    _check_axes(over, rows)
+    refs = [*carry.refs.values(), *over.refs.values()]
 
-    def body(get: Callable[[], Any]) -> Any:
-        source = Source(get())
-
+    def make(called: Callable[..., Any]) -> Callable[..., Any]:
         def flat(values: Packed, row: Packed) -> Any:
-            args = carried.build(values), over.build(row)
-            result = run_body(get(), args, options, source, "carry", "x")
+            result = called(carry.build(values), over.build(row))
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     "the body of scan must return a pair (carry, y), got " + short_repr(result)
                 )
-            y = _packed(result[1], options, refs, "result[1]")
-            return carried.match(result[0], _CARRY), y
+            y = _packed(result[1], own, refs, "result[1]")
+            return carry.match(result[0], CARRY), y
 
-        return named(flat, source, parameters=names_in_body(get(), "carry", "x"))
+        return flat
 
-    key = "scan", carried.content, over.content, options.key()
-    flat = kept_body(f, key, refs, body)
-    start, rows = carried.pack(arrays), over.pack(slices)
+    key = "scan", carry.content, over.content
+    body = kept_body(f, (CARRY, "x"), key, refs, own, make)
     found, ys = jax.lax.scan(
-        flat, start, rows, length, reverse, unroll, _split_transpose=_split_transpose
+        body, start, rows, length, reverse, unroll, _split_transpose=_split_transpose
     )
-    return carried.build(found), unpack(ys, refs)
+    return carry.finish(found), unpack(ys, refs)
 
 
 def _packed(result: Dag, options: Options, refs: list[Leaf], root: str) -> Any:
@@ -98,7 +87,7 @@ def _packed(result: Dag, options: Options, refs: list[Leaf], root: str) -> Any:
     return pack(result, options, origins, root=root)
 
 
-def _check_axes(over: Carried, arrays: list[Leaf]) -> None:
+def _check_axes(over: Carried, rows: Packed) -> None:
     """Checks that what is scanned has a leading axis, of one size.
 
     Raises:
@@ -106,7 +95,7 @@ def _check_axes(over: Carried, arrays: list[Leaf]) -> None:
     """
     paths = [path for i, path in enumerate(over.content.paths("xs")) if i not in over.refs]
     sizes: dict[int, str] = {}
-    for path, array in zip(paths, arrays, strict=True):
+    for path, array in zip(paths, parts_of(rows)[0], strict=True):
         if jnp.ndim(array) == 0:
             raise ValueError(f"scan got a value without a leading axis: {path}")
         sizes.setdefault(jnp.shape(array)[0], path)
@@ -121,9 +110,7 @@ def map(  # JAX's name
     xs: Dag,
     *,
     batch_size: int | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> R:
     """Apply a function to each slice of a DAG along leading axes; as `jax.lax.map`.
 
@@ -136,24 +123,18 @@ def map(  # JAX's name
     >>> map(lambda p: p["a"] * p["b"], {"a": w, "b": w}).tolist()
     [0.0, 1.0, 4.0]
     """
-    options = Options(namespace, identity, static)
     check_function(f)
-    over, slices = Carried.of(xs, options, "xs")
-    options.check_selects(xs, "xs")
-    _check_axes(over, slices)
+    own = Options.of(options)
+    over, rows = Carried.of(xs, own, "xs")
+    own.check_selects(xs, "xs")
+    _check_axes(over, rows)
     refs = list(over.refs.values())
 
-    def body(get: Callable[[], Any]) -> Any:
-        source = Source(get())
+    def make(called: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda row: _packed(called(over.build(row)), own, refs, "result")
 
-        def flat(row: Packed) -> Any:
-            result = run_body(get(), (over.build(row),), options, source, "x")
-            return _packed(result, options, refs, "result")
-
-        return named(flat, source, parameters=names_in_body(get(), "x"))
-
-    flat = kept_body(f, ("map", over.content, options.key()), refs, body)
-    results: R = unpack(jax.lax.map(flat, over.pack(slices), batch_size=batch_size), refs)
+    body = kept_body(f, ("x",), ("map", over.content), refs, own, make)
+    results: R = unpack(jax.lax.map(body, rows, batch_size=batch_size), refs)
     return results
 
 
@@ -163,9 +144,7 @@ def associative_scan(
     elems: T,
     reverse: bool = False,
     axis: int = 0,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
+    **options: Unpack[SharingOptions],
 ) -> T:
     """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
 
@@ -181,14 +160,13 @@ def associative_scan(
     (True, [0.0, 1.0, 3.0, 6.0])
     """
     check_function(fn)
-    options, source = Options(namespace, identity), Source(fn)
-    over, arrays = Carried.of(elems, options, "elems")
+    own = Options.of(options)
+    over, start = Carried.of(elems, own, "elems")
 
-    def flat(first: Packed, second: Packed) -> Packed:
-        args = over.build(first), over.build(second)
-        return over.match(run_body(fn, args, options, source, "a", "b"), "the result")
+    def make(called: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda a, b: over.match(called(over.build(a), over.build(b)), "the result")
 
-    combine = named(flat, source, parameters=names_in_body(fn, "a", "b"))
-    found = jax.lax.associative_scan(combine, over.pack(arrays), reverse=reverse, axis=axis)
-    result: T = over.build(found)
+    combine = kept_body(fn, ("a", "b"), ("associative", over.content), over.refs, own, make)
+    found = jax.lax.associative_scan(combine, start, reverse=reverse, axis=axis)
+    result: T = over.finish(found)
     return result

@@ -3,16 +3,17 @@
 
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 
 from pydag.jaxinterop.compiled.jit import jit
+from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import check_function
-from pydag.jaxinterop.typed import P
-from pydag.typing import Dag, Identity, Where
+from pydag.jaxinterop.typed import P, StaticOptions
+from pydag.typing import Dag
 
 
 @with_wrapper_options
@@ -48,10 +49,7 @@ def make_jaxpr(
     static_argnums: Any = (),
     axis_env: Any = None,
     return_shape: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> Callable[P, Any]:
     """A function that gives the program of a function of DAGs; as `jax.make_jaxpr`.
 
@@ -67,13 +65,13 @@ def make_jaxpr(
     >>> len(make_jaxpr(lambda p: p["a"] + p["b"])({"a": w, "b": w}).in_avals)
     1
     """
-    options: dict[str, Any] = {"namespace": namespace, "identity": identity, "static": static}
-    options["static_argnums"] = None if static_argnums == () else static_argnums
     check_function(fun)
+    numbers = None if static_argnums == () else static_argnums
+    own = Options.of(options)._asdict()
 
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
-        compiled = _traced(fun, **options)
+        compiled = _traced(fun, static_argnums=numbers, **own)
         found: list[Any] = []
         # Within a trace of JAX's that knows the axes.
         jax.make_jaxpr(lambda: found.append(compiled.trace(*args, **kwargs)), axis_env=axis_env)()

@@ -2,27 +2,23 @@
 """`vmap`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
 
 import pydag._core as _core
-from pydag.jaxinterop.calls.run import run
-from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.calls.call import Call
 from pydag.jaxinterop.content.leaves import is_array
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.separate import separated
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, named, wraps
+from pydag.jaxinterop.notices.source import Source, wraps
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import refs_among, unpack
 from pydag.jaxinterop.treatments.outputs import Outputs
-from pydag.jaxinterop.treatments.treatments import COPIES, Question, number_in, treatments
-from pydag.jaxinterop.typed import P, R
+from pydag.jaxinterop.treatments.treatments import COPIES, Question, number_in
+from pydag.jaxinterop.typed import P, R, StaticOptions
 from pydag.structure.text import short_repr
-from pydag.typing import Identity, Where
 
 
 def _axis(axis: Any) -> str:
@@ -51,10 +47,7 @@ def vmap(
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     sum_match: bool = False,
-    *,
-    namespace: str = "",
-    identity: Identity = "all",
-    static: Where | None = None,
+    **options: Unpack[StaticOptions],
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
@@ -79,10 +72,10 @@ def vmap(
     >>> out["c"].tolist()
     [0.0, 1.0, 4.0]
     """
-    options, source = Options(namespace, identity, static), Source(fun)
+    own, source = Options.of(options), Source(fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    _check_axes("in_axes", in_axes, options)
-    _check_axes("out_axes", out_axes, options)
+    _check_axes("in_axes", in_axes, own)
+    _check_axes("out_axes", out_axes, own)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries for the positional "
@@ -95,7 +88,7 @@ def vmap(
         "sum_match": sum_match,
     }
     jax.vmap(fun, **jax_options)  # JAX checks what it is given
-    outputs = Outputs(_OUT, out_axes, None, options)
+    outputs = Outputs(_OUT, out_axes, None, own)
 
     @wraps(fun)
     @jax_private.shortens_tracebacks
@@ -106,26 +99,16 @@ def vmap(
                 f"vmap in_axes has {len(axes)} entries for {len(args)} positional arguments: "
                 f"{short_repr(in_axes)}"
             )
-        groups = [*(_group(x, options) for x in axes), 0]
-        *own, by_name = separated(
-            (*args, kwargs), groups, options, lambda group, x: _counted(group, x.ndim)
+        groups = [*(_group(x, own) for x in axes), 0]
+        *apart, by_name = separated(
+            (*args, kwargs), groups, own, lambda group, x: _counted(group, x.ndim)
         )
-        call = tuple(own), by_name
-        leaves, content = take_apart(call, options, CALL)
-        options.check_selects(call)
-        by_leaf = treatments(_IN, (axes, 0), call, content, options)
-
-        def flat(*leaves: Any) -> Any:
-            result, _ = run(fun, content.build(leaves), options, source)
-            return outputs.pack(result, refs_among(content, leaves))
-
-        def paths() -> Sequence[str]:
-            return content.paths(CALL)
-
-        function = named(flat, source, paths)
-        mapped = jax.vmap(function, tuple(by_leaf), outputs.prefix, **jax_options)
-        _check_sizes(leaves, by_leaf, paths, source)
-        return unpack(mapped(*leaves), content.all_leaves(leaves))
+        call = Call(tuple(apart), by_name, own)
+        by_leaf = call.treatments(_IN, (axes, 0))
+        flat = call.function(lambda: fun, source, outputs.pack)
+        staged = jax.vmap(flat, by_leaf, outputs.prefix, **jax_options)
+        _check_sizes(call, by_leaf, source)
+        return call.finish(staged(*call.leaves))
 
     return mapped
 
@@ -152,16 +135,14 @@ def _check_axes(name: str, axes: Any, options: Options) -> None:
             )
 
 
-def _check_sizes(
-    leaves: Sequence[Any], axes: Sequence[Any], paths: Callable[[], Sequence[str]], source: Source
-) -> None:
+def _check_sizes(call: Call, axes: Sequence[Any], source: Source) -> None:
     """Checks that leaves have the axes that they are mapped over, all of one size.
 
     Raises:
         ValueError: One has no such axis, or the sizes differ.
     """
     sizes: dict[int, str] = {}
-    for path, leaf, axis in zip(paths(), leaves, axes, strict=True):
+    for path, leaf, axis in zip(call.paths(), call.leaves, axes, strict=True):
         if axis is None:
             continue
         shape = jnp.shape(leaf)
