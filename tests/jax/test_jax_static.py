@@ -46,7 +46,10 @@ def test_a_value_that_changes_is_compared_again() -> None:
 
 
 def test_static_arguments_by_number_and_by_name() -> None:
-    """The other is inferred from the signature; a negative number counts from the end."""
+    """The other is inferred from the signature; a negative number counts from the end.
+
+    A number that no argument has is an error.
+    """
 
     def power(x: Any, n: int) -> Any:
         assert type(n) is int
@@ -56,6 +59,9 @@ def test_static_arguments_by_number_and_by_name() -> None:
         f = jaxinterop.jit(power, **options)
         assert f(3.0, 2) == f(3.0, n=2) == f(x=3.0, n=2) == 9.0
     assert jaxinterop.jit(power, static_argnums=-1)(3.0, 2) == 9.0
+    for wrapper in (jaxinterop.jit, jaxinterop.checkpoint):
+        with pytest.raises(ValueError, match="only accepts 2 positional"):
+            wrapper(power, static_argnums=2)
 
 
 def test_a_cycle_in_the_result() -> None:

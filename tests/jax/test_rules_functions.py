@@ -189,6 +189,11 @@ def test_errors_name_paths_and_the_users_function() -> None:
     [
         (lambda pj: pj.jit(failing, donate=0), r"jit\(\).*'donate'. Did you mean 'donate_argnums'"),
         (lambda pj: pj.jit(failing, update_argnum=0), "Did you mean 'update_argnums'"),
+        (lambda pj: pj.vmap(failing, in_axis=0), r"vmap\(\).*'in_axis'. Did you mean 'in_axes'"),
+        (
+            lambda pj: pj.scan(failing, 0, namespaces=""),
+            r"scan\(\).*'namespaces'. Did you mean 'namespace'",
+        ),
         (lambda pj: pj.jit(X), r"can't be called: f32\[2\]\n  Pass the function itself"),
         (lambda pj: pj.grad(X), r"can't be called: f32\[2\]\n  Pass the function itself"),
         (lambda pj: pj.cond(True, len, 42), "can't be called: 42"),
