@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call of a function that JAX calls with the traced leaves of the arguments."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from pydag.jaxinterop.content.content import Content, take_apart
@@ -27,6 +27,7 @@ class Call:
     Attributes:
         content: The arguments without their traced leaves.
         leaves: What JAX is given.
+        refs: The refs that the function closes over, by their positions among the traced leaves.
     """
 
     def __init__(
@@ -35,11 +36,10 @@ class Call:
         self._options, self._tree = options, (args, kwargs)
         self._all, self.content = take_apart(self._tree, options, CALL)
         options.check_selects(self._tree)
-        outside = (x if jax_private.is_ref(x) and not passes_refs else None for x in self._all)
-        self.refs_outside: list[Leaf] = list(outside)  # for each traced leaf; None for all others
-        self.leaves = [
-            x for x, ref in zip(self._all, self.refs_outside, strict=True) if ref is None
-        ]
+        self.refs: dict[int, Leaf] = {}
+        if not passes_refs:
+            self.refs = {i: self._all[i] for i in jax_private.ref_positions(self._all)}
+        self.leaves = [x for i, x in enumerate(self._all) if i not in self.refs]
 
     def treatments(self, question: Question, prefix: Any) -> tuple[Any, ...]:
         """What a prefix of the arguments answers for each traced leaf."""
@@ -59,26 +59,25 @@ class Call:
             pack: Makes of its result what JAX gets.
             updated: Which arguments are updated; None for a wrapper that has no such option.
         """
-        content, options, outside = self.content, self._options, self.refs_outside
+        content, options, refs, count = self.content, self._options, self.refs, len(self._all)
 
         def flat(*leaves: Leaf) -> Any:
             given = iter(leaves)
-            inside = [next(given) if ref is None else ref for ref in outside]
+            inside = [refs[i] if i in refs else next(given) for i in range(count)]
             result, update = run(get(), content.build(inside), options, source, updated=updated)
             packed = pack(result, refs_among(content, inside))
             return update.beside(packed) if updated else packed
 
-        return named(flat, source, lambda: _paths(content, outside))
+        return named(flat, source, lambda: _paths(content, refs))
 
     def paths(self) -> Sequence[str]:
         """The path of each leaf that JAX is given."""
-        return _paths(self.content, self.refs_outside)
+        return _paths(self.content, self.refs)
 
     def finish(self, returned: Any) -> Any:
         """The result for the caller; updates the arguments."""
         return unpack(returned, self.content.all_leaves(self._all), self._tree)
 
 
-def _paths(content: Content, refs_outside: Sequence[Leaf]) -> Sequence[str]:
-    pairs = zip(content.paths(CALL), refs_outside, strict=True)
-    return [path for path, ref in pairs if ref is None]
+def _paths(content: Content, refs: Collection[int]) -> Sequence[str]:
+    return [path for i, path in enumerate(content.paths(CALL)) if i not in refs]

@@ -128,9 +128,8 @@ def _branched(
 
         return call.function(get, Source(get()), packed), forms
 
-    refs = [ref for ref in call.refs_outside if ref is not None]
     key = what, call.content, options.key()
-    kept = [kept_function(fun, key, refs, make) for fun in functions]
+    kept = [kept_function(fun, key, call.refs, make) for fun in functions]
     flats = [flat for flat, _ in kept]
     try:
         if what == "cond":

@@ -2,7 +2,7 @@
 """Trees that go through a loop: JAX carries their arrays, and the refs stay outside."""
 
 import types
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pydag._core as _core
@@ -42,7 +42,7 @@ class Carried:
         self, content: Content, leaves: Sequence[Leaf], options: Options, takes_contents: bool
     ) -> None:
         self.options, self.content, self._count = options, content, len(leaves)
-        self.refs = {i: x for i, x in enumerate(leaves) if jax_private.is_ref(x)}
+        self.refs = {i: leaves[i] for i in jax_private.ref_positions(leaves)}
         self._threaded = list(self.refs.values()) if takes_contents else []
 
     @classmethod
@@ -52,7 +52,7 @@ class Carried:
         """A tree, and what JAX carries first. Each array below tuples alone is a separate one."""
         leaves, content = take_apart(tree, options, root, by_tuples=True)
         made = cls(content, leaves, options, takes_contents)
-        packed = made.pack(leaf for leaf in leaves if not jax_private.is_ref(leaf))
+        packed = made.pack(leaf for i, leaf in enumerate(leaves) if i not in made.refs)
         return made, (packed, [ref[...] for ref in made._threaded]) if made._threaded else packed
 
     def pack(self, arrays: Iterable[Leaf]) -> Packed:
@@ -156,7 +156,7 @@ def kept_body(
     fun: Callable[..., Any],
     names: Sequence[str],
     key: Hashable,
-    refs: Iterable[Leaf],
+    refs: Collection[Any],
     options: Options,
     make: Callable[[Callable[..., Any]], Callable[..., Any]],
 ) -> Callable[..., Any]:
@@ -183,7 +183,7 @@ def kept_body(
 def kept_function(
     fun: Callable[..., Any],
     key: Hashable,
-    refs: Iterable[Leaf],
+    refs: Collection[Any],
     make: Callable[[Callable[[], Any]], M],
 ) -> M:
     """What JAX is given for a function: the same object for calls of one structure.
@@ -193,9 +193,9 @@ def kept_function(
 
     Args:
         key: The structure, and which wrapper it is.
-        refs: The refs of the call.
+        refs: The refs that the function closes over.
         make: Gets a function that returns `fun`, and makes the object.
     """
-    if type(fun) is types.FunctionType and not any(True for _ in refs):
+    if type(fun) is types.FunctionType and not refs:
         return kept_for(fun, key, make)
     return make(lambda: fun)

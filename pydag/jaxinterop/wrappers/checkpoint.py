@@ -78,7 +78,7 @@ def checkpoint(
         named = {name: StaticArgument(x) if name in spots else x for name, x in kwargs.items()}
         call = Call(given, named, own)
         leaves = call.leaves
-        refs = tuple(i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf))
+        refs = tuple(jax_private.ref_positions(leaves))
         key = "checkpoint", call.content, refs, own.key(), updated
         flat = kept_function(fun, key, (), lambda get: call.function(get, source, packed, updated))
         used: tuple[int, ...] = ()

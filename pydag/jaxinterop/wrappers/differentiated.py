@@ -212,7 +212,8 @@ class Differentiated:
 
     def _refs(self) -> list[Leaf]:
         """The caller's refs."""
-        return [x for x in (*self._leaves, *self._others) if jax_private.is_ref(x)]
+        leaves = [*self._leaves, *self._others]
+        return [leaves[i] for i in jax_private.ref_positions(leaves)]
 
     def finish(self, returned: Any, contents: Sequence[Leaf]) -> Any:
         """The result for the caller; updates the arguments and the refs that it is by."""
