@@ -9,7 +9,7 @@ import copy
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Unpack
+from typing import Any, Generic
 
 import jax
 import jax.numpy as jnp
@@ -31,9 +31,9 @@ from pydag.jaxinterop.packed.packed import (
     without_refs,
 )
 from pydag.jaxinterop.treatments.arguments import numbers_of
-from pydag.jaxinterop.typed import P, R, SharingOptions
+from pydag.jaxinterop.typed import P, R
 from pydag.structure.text import short_repr
-from pydag.typing import Leaf
+from pydag.typing import Identity, Leaf
 
 from .differentiated import as_type_error, tangents_of
 
@@ -53,10 +53,12 @@ class Custom(Generic[P, R]):
         fun: Callable[P, R],
         nondiff_argnums: Any = (),
         nondiff_argnames: Sequence[str] = (),
-        **options: Unpack[SharingOptions],
+        *,
+        namespace: str = "",
+        identity: Identity = "all",
     ) -> None:
         wraps(fun)(self)
-        self.fun, self.options = fun, Options.of(options)
+        self.fun, self.options = fun, Options(namespace, identity)
         self._signature = inspect.signature(fun)
         names = list(self._signature.parameters)
         numbers = (*numbers_of(nondiff_argnums), *map(names.index, nondiff_argnames))
