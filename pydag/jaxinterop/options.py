@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The help of the options that wrappers have beside JAX's, once."""
+"""The help of parameters that several wrappers have, once."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,6 +18,15 @@ OF_WRAPPERS = Options(
         "update_argnames": None,
     },
     {
+        "fun": "The function.",
+        "argnums": "The arguments to differentiate by: a position, or several.",
+        "has_aux": (
+            "Whether `fun` returns a pair of a value and something else, which is passed on."
+        ),
+        "holomorphic": "As in JAX.",
+        "allow_int": "As in JAX.",
+        "reduce_axes": "As in JAX.",
+        "nondiff_argnums, nondiff_argnames": "Arguments that are handed on as they are.",
         "wrt": (
             "Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class "
             "or several, a pattern of the path, a prefix of booleans, or a list of such, as in "

@@ -115,7 +115,7 @@ def _described(leaf: Any) -> Any:
 
 def content(leaf: Leaf) -> Any:
     """The array that is written for a leaf."""
-    inside = leaf[...] if jax_private.is_ref(leaf) else leaf
+    inside = jax_private.read(leaf)
     return jax.random.key_data(inside) if is_key(inside) else inside
 
 

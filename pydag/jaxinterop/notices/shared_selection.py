@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A warning about a selection that selects more than it seems to."""
+"""What `wrt=` selects, and a warning if that is more than it seems to."""
 
 import itertools
 from collections.abc import Collection, Sequence
 
 from pydag._core import PyDagSpec
+from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import Roots, path_texts
 from pydag.ops.select import is_prefix, select, where_there
 from pydag.structure.listing import Listing
@@ -24,21 +26,48 @@ class SharedSelectionWarning(UserWarning):
     """
 
 
-def warn_of_shared_selection(
+def selected(
+    wrt: Where,
+    content: Content,
+    leaves: Sequence[Leaf],
+    able: Sequence[bool],
+    roots: Roots,
+    options: Options,
+    is_one: bool = False,
+) -> Sequence[bool]:
+    """Whether `wrt` selects each traced leaf of a tree.
+
+    Warns if it selects two leaves or more, and each is also at a place that it doesn't select.
+
+    Args:
+        able: Which of the traced leaves can be selected. Predicates are asked about these.
+        is_one: Whether a prefix is one of the only item of the tree.
+
+    Raises:
+        ValueError: There are leaves, and no path matches a pattern.
+    """
+    spec, positions, namespace = content.spec, content.traced_positions(), options.namespace
+    asked: list[Leaf] = [None] * spec.num_leaves
+    for i, leaf, can_be in zip(positions, leaves, able, strict=True):
+        asked[i] = leaf if can_be else None
+    if is_one and is_prefix(wrt, namespace):
+        return content.traced_among(select(wrt, spec.child(0), asked, namespace))
+    depth, must_match = 0 if isinstance(roots, str) else 1, bool(leaves)
+    where = where_there(wrt)
+    flags = select(where, spec, asked, namespace, depth=depth, must_match=must_match)
+    chosen = [i for i, can_be in zip(positions, able, strict=True) if can_be and flags[i]]
+    _warn(wrt, chosen, spec, asked, roots, depth)
+    return content.traced_among(flags)
+
+
+def _warn(
     where: Where,
     chosen: Collection[int],
     spec: PyDagSpec,
     leaves: Sequence[Leaf],
     roots: Roots,
-    *,
-    depth: int = 0,
+    depth: int,
 ) -> None:
-    """Warns if two leaves or more were chosen, and all are at other places, too, by no path chosen.
-
-    Args:
-        chosen: The positions of the leaves that were chosen by `where`.
-        depth: As in `pydag.ops.select.select`.
-    """
     if len(chosen) < 2 or not spec.num_shared or is_prefix(where, spec.namespace):
         return
     if callable(where) and not isinstance(where, type):

@@ -14,12 +14,11 @@ from pydag.jaxinterop.content.leaves import is_differentiable, static_positions
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.state import state_leaves
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.shared_selection import warn_of_shared_selection
+from pydag.jaxinterop.notices.shared_selection import selected
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.packed.dag import dag_of
 from pydag.jaxinterop.typed import T
-from pydag.ops.select import select, where_there
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
@@ -65,7 +64,7 @@ class _Optimizer:
         everything = content.all_leaves(leaves)
         picked = self._picked(content, leaves)
         trained = Trained(apart(params, self._options)[1].spec, picked)
-        values = _contents(trained.pick(everything))
+        values = list(map(jax_private.read, trained.pick(everything)))
         with about_models():
             inner = self._tx.init(trained.nested(values))
         return OptimizerState(with_own_arrays(inner, values), trained)
@@ -76,23 +75,19 @@ class _Optimizer:
         Args:
             leaves: The traced ones.
         """
-        spec, positions, wrt = content.spec, content.traced_positions(), self._wrt
-        traced = dict(zip(positions, leaves, strict=True))
+        positions, wrt = content.traced_positions(), self._wrt
         if wrt is None:
-            state = state_leaves(spec)
-            return tuple(i for i, x in traced.items() if is_differentiable(x) and i not in state)
-        able = {i: x for i, x in traced.items() if _can_be_trained(x)}
-        asked = [able.get(i) for i in range(spec.num_leaves)]
-        must_match = bool(leaves)
-        flags = select(
-            where_there(wrt), spec, asked, self._options.namespace, must_match=must_match
-        )
-        found = tuple(i for i in able if flags[i])
+            state = state_leaves(content.spec)
+            pairs = zip(positions, leaves, strict=True)
+            return tuple(i for i, x in pairs if is_differentiable(x) and i not in state)
+        able = list(map(_can_be_trained, leaves))
+        flags = selected(wrt, content, leaves, able, "params", self._options)
+        each = zip(positions, able, flags, strict=True)
+        found = tuple(i for i, can_be, is_chosen in each if can_be and is_chosen)
         if leaves and not found:
             raise TypeError(
                 "there is nothing to train: wrt= selects no array or number that has a derivative"
             )
-        warn_of_shared_selection(wrt, found, spec, asked, "params")
         return found
 
     def update(
@@ -111,7 +106,7 @@ class _Optimizer:
             if content.spec != trained.spec:
                 raise other_model(trained.spec, content.spec)
             everything = content.all_leaves(leaves)
-            values = _contents(trained.pick(everything))
+            values = list(map(jax_private.read, trained.pick(everything)))
         try:
             given = trained.match(updates, "updates")
         except ValueError as error:
@@ -145,11 +140,6 @@ def _can_be_trained(leaf: Leaf) -> bool:
     if jax_private.is_ref(leaf):
         return bool(jnp.issubdtype(leaf.dtype, np.inexact))
     return is_differentiable(leaf)
-
-
-def _contents(leaves: Sequence[Leaf]) -> list[Leaf]:
-    """The leaves, with the contents of refs."""
-    return [leaf[...] if jax_private.is_ref(leaf) else leaf for leaf in leaves]
 
 
 @with_wrapper_options

@@ -44,7 +44,6 @@ def checkpoint(
     at the end.
 
     Args:
-        fun: The function.
         prevent_cse, policy: As in JAX.
         static_argnums, static_argnames: Arguments that are not opened, and compared by type and
             value.

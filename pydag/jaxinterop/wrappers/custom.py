@@ -158,7 +158,6 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
     Args:
         fun: The function, of positional arguments; others keep their defaults.
-        nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
 
     >>> @custom_jvp
     ... def f(p):

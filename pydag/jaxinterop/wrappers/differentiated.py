@@ -20,12 +20,11 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.state import state_leaves
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.shared_selection import warn_of_shared_selection
+from pydag.jaxinterop.notices.shared_selection import selected
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import pack, unpack
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, numbers_of
 from pydag.jaxinterop.updates.update import Update
-from pydag.ops.select import is_prefix, select, where_there
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
 
@@ -74,29 +73,28 @@ class Differentiated:
             TypeError: None of them.
         """
         leaves, content = self._leaves, self.content
-        positions = content.traced_positions()
-        able = [
-            is_differentiable(x, allow_int) or (wrt is not None and jax_private.is_ref(x))
-            for x in leaves
-        ]
+        roots, paths = ", ".join(self._roots), content.paths(self._roots)
+        able = [is_differentiable(x, allow_int) for x in leaves]
         if wrt is None:
             state = state_leaves(content.spec)
-            chosen: Sequence[bool] = [position not in state for position in positions]
+            chosen: Sequence[bool] = [i not in state for i in content.traced_positions()]
         else:
-            chosen = content.traced_among(self._selected(wrt, able))
+            for i in jax_private.ref_positions(leaves):
+                able[i] = True
+            chosen = selected(wrt, content, leaves, able, self._roots, self.options, self._is_one)
         both = zip(able, chosen, strict=True)
         found = [i for i, (can_be, is_chosen) in enumerate(both) if can_be and is_chosen]
         if wrt is None and may_be_none:
             return found
-        if wrt is None:
-            self._check_arrays(frozenset(found))
-        else:
-            by = [positions[i] for i in found]
-            everything = content.all_leaves(leaves)
-            warn_of_shared_selection(wrt, by, content.spec, everything, self._roots, depth=1)
+        for i, path in enumerate(paths if wrt is None else ()):
+            if path in self._roots and i not in found and not jax_private.is_ref(leaves[i]):
+                raise TypeError(  # the argument itself is an array, as in JAX
+                    "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype "
+                    f"of np.inexact), but {path} is {_kind(leaves[i])}. Use allow_int=True to "
+                    "differentiate functions of integers."
+                )
         if found or not content.spec.num_leaves:
             return found
-        roots, paths = ", ".join(self._roots), content.paths(self._roots)
         if not leaves:
             raise TypeError(
                 f"there is nothing to differentiate by: {roots} holds no array and no number that "
@@ -119,37 +117,11 @@ class Differentiated:
             selects += f" (but {paths[chosen.index(True)]})" if True in chosen else ""
             pairs = zip(paths, leaves, able, strict=True)
             kinds = [f"{path}: {short_repr(leaf)}" for path, leaf, can_be in pairs if can_be][:4]
-        kinds = kinds or sorted({str(getattr(x, "dtype", type(x).__name__)) for x in leaves})
+        kinds = kinds or sorted(set(map(_kind, leaves)))
         raise TypeError(
             f"{selects} in {roots}: there are {', '.join(kinds)}; grad requires real- or "
             "complex-valued inputs"
         )
-
-    def _selected(self, wrt: Where, able: Sequence[bool]) -> Sequence[bool]:
-        """Whether `wrt` selects each leaf. Predicates are asked about those that can be chosen."""
-        content, namespace = self.content, self.options.namespace
-        leaves: list[Leaf] = [None] * content.spec.num_leaves
-        for i, leaf, can_be in zip(content.traced_positions(), self._leaves, able, strict=True):
-            leaves[i] = leaf if can_be else None
-        if self._is_one and is_prefix(wrt, namespace):
-            return select(wrt, content.spec.child(0), leaves, namespace)
-        where, must_match = where_there(wrt), bool(self._leaves)
-        return select(where, content.spec, leaves, namespace, depth=1, must_match=must_match)
-
-    def _check_arrays(self, found: frozenset[int]) -> None:
-        """Checks that an argument that is an array itself has a derivative.
-
-        Raises:
-            TypeError: It has none, as in JAX.
-        """
-        paths = self.content.paths(self._roots)
-        for i, (leaf, path) in enumerate(zip(self._leaves, paths, strict=True)):
-            if i not in found and path in self._roots and not jax_private.is_ref(leaf):
-                raise TypeError(
-                    "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype "
-                    f"of np.inexact), but {path} is {getattr(leaf, 'dtype', type(leaf).__name__)}. "
-                    "Use allow_int=True to differentiate functions of integers."
-                )
 
     def without_arrays(self) -> "Differentiated":
         """This for what outlives the call: it makes gradients and matches tangents."""
@@ -235,6 +207,10 @@ class Differentiated:
             tuple(trees), tuple(f"{what}[{i}]" for i in self._numbers), f"the tuple of the {what}"
         )
         return [found[i] for i in self._picked]
+
+
+def _kind(leaf: Leaf) -> str:
+    return str(getattr(leaf, "dtype", type(leaf).__name__))
 
 
 def _counted(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:

@@ -63,9 +63,6 @@ def value_and_grad(
 
     Args:
         fun: The function. Its result, or the first of the pair with `has_aux`, is one real number.
-        argnums: The arguments to differentiate by: a position, or several.
-        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        holomorphic, allow_int, reduce_axes: As in JAX.
 
     Raises:
         TypeError: When called: nothing has a derivative, or the value isn't a real number.
@@ -164,10 +161,8 @@ def grad(
 
     Args:
         fun: The function. Its result, or the first of the pair with `has_aux`, is one real number.
-        argnums: The arguments to differentiate by: a position, or several.
         has_aux: Whether `fun` returns a pair of a value and something else. Then the result is a
             pair, too.
-        holomorphic, allow_int, reduce_axes: As in JAX.
 
     Raises:
         TypeError, ValueError: As `value_and_grad`.

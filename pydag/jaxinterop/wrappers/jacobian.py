@@ -74,9 +74,6 @@ def jacrev(
 
     Args:
         fun: The function. In the place of each leaf of its result stands a gradient.
-        argnums: The arguments to differentiate by: a position, or several.
-        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        holomorphic, allow_int: As in JAX.
 
     Raises:
         TypeError: When called: nothing has a derivative.
@@ -103,9 +100,6 @@ def jacfwd(
 
     Args:
         fun: The function. In the place of each leaf of its result stands a gradient.
-        argnums: The arguments to differentiate by: a position, or several.
-        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        holomorphic: As in JAX.
 
     Raises:
         TypeError: When called: nothing has a derivative.
@@ -133,9 +127,6 @@ def hessian(
 
     Args:
         fun: The function. In the place of each leaf of its result stands a gradient.
-        argnums: The arguments to differentiate by: a position, or several.
-        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        holomorphic: As in JAX.
 
     Raises:
         TypeError: When called: nothing has a derivative.

@@ -122,10 +122,7 @@ def vjp(
     derivative.
 
     Args:
-        fun: The function.
         primals: Its arguments.
-        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
-        reduce_axes: As in JAX.
 
     Returns:
         `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
@@ -169,11 +166,9 @@ def jvp(
     """The value of a function of DAGs, and its tangent; as `jax.jvp`.
 
     Args:
-        fun: The function.
         primals: A tuple or list of its arguments.
         tangents: Structured as the primals are. They may share more, and must not share less. None
             stands for zero, and where there is no derivative.
-        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
 
     Raises:
         SharingError: Tangents have two different leaves where the primals have one object.
@@ -213,9 +208,7 @@ def linearize(
     """The value of a function of DAGs, and its linear map at the primals; as `jax.linearize`.
 
     Args:
-        fun: The function.
         primals: Its arguments.
-        has_aux: Whether `fun` returns a pair of a value and something else, which is passed on.
 
     Returns:
         `(value, map)`; with `has_aux`, `(value, map, aux)`. The map takes a tangent for each

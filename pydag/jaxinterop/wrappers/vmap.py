@@ -56,7 +56,6 @@ def vmap(
     that JAX can't trace are in the result where the function put them, without an axis.
 
     Args:
-        fun: The function.
         in_axes: A tree prefix of the tuple of positional arguments; keyword arguments are mapped
             over axis 0.
         out_axes: A tree prefix of the result.
