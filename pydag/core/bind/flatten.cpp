@@ -4,8 +4,6 @@
 #include "bind/bind.h"
 #include "bind/operation.h"
 #include "rewrites/deref.h"
-#include "rewrites/replace.h"
-#include "rewrites/retie.h"
 #include "rewrites/tie.h"
 #include "structure/paths.h"
 #include "walks/all_paths.h"

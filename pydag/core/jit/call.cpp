@@ -144,9 +144,8 @@ bool flatten_as_last(const CallPlans::Last &last, nb::handle tree, const Flatten
     const nb::object spec = last.spec;  // owned, since a call within this one may replace `last`
     const Structure &structure = nb::inst_ptr<Spec>(spec)->structure_or_empty();
     if (!last.must_ask) return flatten_known(structure, tree.ptr(), options, leaves, nullptr);
-    OtherRefs others;
-    if (!flatten_asking(structure, tree.ptr(), options, leaves, nullptr, answers, others)) return false;
-    if (say_the_same(structure, others)) return true;
+    if (!flatten_asking(structure, tree.ptr(), options, leaves, nullptr, answers)) return false;
+    if (say_the_same(structure, answers.other_refs)) return true;
     leaves.drop_to(0);
     return false;
 }

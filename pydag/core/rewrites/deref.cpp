@@ -108,8 +108,6 @@ nb::object deref(nb::handle tree, const FlattenOptions &options) {
         }
     }
     result.num_leaves = structure.num_leaves;
-    result.none_is_leaf = structure.none_is_leaf;
-    result.namespace_ = nb::borrow(options.space->name());
     return unflatten(result.view(), parts.leaves().data());
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/replace.h"
-
+#include "rewrites/tie.h"
 #include "walks/unflatten.h"
 
 namespace pydag {

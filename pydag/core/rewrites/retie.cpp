@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/retie.h"
-
 #include "base/pair_set.h"
+#include "rewrites/tie.h"
 #include "spec/spec.h"
+#include "walks/match.h"
 #include "walks/unflatten.h"
 
 #include <utility>

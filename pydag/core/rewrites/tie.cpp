@@ -1,20 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites/tie.h"
 
-#include "base/error.h"
+#include "base/equality.h"
 #include "base/interrupt.h"
 #include "base/pair_set.h"
+#include "base/tuples.h"
 #include "rewrites/redirect.h"
 #include "structure/node_difference.h"
 #include "structure/owners.h"
 #include "structure/paths.h"
 #include "structure/shapes.h"
-#include "walks/unflatten.h"
+
+#include <unordered_map>
 
 namespace pydag {
 namespace {
 
+struct Redirect {
+    uint32_t target;  // the node that the slot holds from now on
+    bool is_copy;     // the slot holds a copy of the node, with all that is below it
+};
+using Redirects = std::unordered_map<uint32_t, Redirect>;
+
+class Tying : public Redirection<Tying> {
+public:
+    Tying(const IndexedStructure &tree, const Leaves &leaves, const FlattenOptions &options, const Redirects &redirects,
+          nb::handle copy_leaf = nb::handle())
+        : Redirection(tree, leaves, options), redirects_(redirects), copy_leaf_(copy_leaf) {}
+
+    Place target_of(Place slot) {
+        const auto found = redirects_.find(slot.position);
+        if (found == redirects_.end()) return {tree_.resolve(slot.position), slot.copy};
+        return {found->second.target, found->second.is_copy ? ++num_copies_ : slot.copy};
+    }
+    uint32_t write(Place node) {
+        write_unchanged(node.position);
+        if (node.copy > 0 && tree_.node(node.position).is_leaf()) {
+            const size_t last = result_leaves_.size() - 1;
+            result_leaves_.replace(last, call(copy_leaf_, nb::handle(result_leaves_[last])));
+        }
+        return node.position;
+    }
+    [[noreturn]] void fail_cycle(uint32_t slot, uint32_t node) const {
+        fail(cycle_error,
+             "an object would contain itself: what stands at %s would stand at %s\n"
+             "  A structure with a cycle is not a DAG.",
+             path_to(node).c_str(), path_to(slot).c_str());
+    }
+
+private:
+    const Redirects &redirects_;
+    nb::handle copy_leaf_;
+    uint32_t num_copies_ = 0;
+};
+
 std::string path_to(const IndexedStructure &tree, uint32_t slot) { return path_of(tree.structure, slot); }
+
+// The child of a node under an entry; UINT32_MAX if it has none.
+uint32_t find_child(const IndexedStructure &tree, uint32_t position, nb::handle entry) {
+    const Node node = tree.node(position);
+    uint32_t child = position + 1;
+    for (uint32_t i = 0; i < num_children(node); ++i, child = tree.behind(child)) {
+        interruptible_step();
+        const nb::object own = entry_of(node.kind, tree.refs(position), i);
+        if (are_equal_objects(own, entry)) return child;
+    }
+    return UINT32_MAX;
+}
+
+// The first few entries of a node, in words.
+std::string entries_text(const IndexedStructure &tree, uint32_t position) {
+    constexpr uint32_t kShown = 8;
+    const Node node = tree.node(position);
+    const uint32_t count = num_children(node);
+    if (count == 0) return "has no children";
+    std::string text = count == 1 ? "has the child " : "has the children ";
+    for (uint32_t i = 0; i < std::min(count, kShown); ++i)
+        text += (i ? ", " : "") + text_of(short_repr(entry_of(node.kind, tree.refs(position), i)));
+    return count > kShown ? text + " and " + std::to_string(count - kShown) + " more" : text;
+}
+
+// The position of the slot to which a path, a tuple of entries, leads. Entries are compared by identity, then `==`.
+uint32_t find_slot(const IndexedStructure &tree, nb::handle path) {
+    uint32_t slot = 0;
+    if (!is_filled(path)) fail_unfilled();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(path.ptr()); ++i) {
+        const uint32_t position = tree.resolve(slot);
+        slot = find_child(tree, position, PyTuple_GET_ITEM(path.ptr(), i));
+        if (slot != UINT32_MAX) continue;
+        const std::string there = path_of(tree.structure, position);
+        fail(PyExc_ValueError, "the tree has nothing at the path %U\n  %s %s.", short_repr(path).ptr(), there.c_str(),
+             entries_text(tree, position).c_str());
+    }
+    return slot;
+}
 
 std::vector<uint32_t> find_slots(const IndexedStructure &tree, nb::handle paths) {
     std::vector<uint32_t> slots;
@@ -84,23 +163,22 @@ nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options)
     const std::vector<uint32_t> slots = find_slots(tree, paths);
     check_not_values(tree, slots);
     const uint32_t kept = tree.resolve(slots.front());
-    std::unordered_map<uint32_t, Redirect> redirects;
+    Redirects redirects;
     for (const uint32_t slot : slots)
         if (tree.resolve(slot) != kept) redirects.insert({slot, {kept, false}});
     // Cycles are looked for first: an object never has the structure of a part of itself, so `check_alike` would
     // report the wrong error.
-    StructureBuilder result;
-    Leaves leaves;
-    RedirectedWalk(tree, parts.leaves(), options, redirects, nb::handle(), result, leaves).run();
+    Tying walk(tree, parts.leaves(), options, redirects);
+    walk.run();
     for (const auto &[slot, redirect] : redirects) check_alike(tree, parts.leaves(), kept, slot);
-    return unflatten(result.view(), leaves.data());
+    return walk.build();
 }
 
 nb::object untie(nb::handle root, nb::handle paths, nb::handle copy_leaf, const FlattenOptions &options) {
     Flattened parts(root, options);
     const Structure structure = parts.structure();
     const IndexedStructure tree(structure);
-    std::unordered_map<uint32_t, Redirect> redirects;
+    Redirects redirects;
     std::unordered_map<uint32_t, uint32_t> num_slots, num_named, first_named;  // by node
     for (uint32_t i = 0; i < structure.num_nodes; ++i) ++num_slots[tree.resolve(i)];
     for (const uint32_t slot : find_slots(tree, paths)) {
@@ -111,10 +189,9 @@ nb::object untie(nb::handle root, nb::handle paths, nb::handle copy_leaf, const 
     }
     for (const auto &[node, slot] : first_named)
         if (num_named[node] == num_slots[node]) redirects.erase(slot);
-    StructureBuilder result;
-    Leaves leaves;
-    RedirectedWalk(tree, parts.leaves(), options, redirects, copy_leaf, result, leaves).run();
-    return unflatten(result.view(), leaves.data());
+    Tying walk(tree, parts.leaves(), options, redirects, copy_leaf);
+    walk.run();
+    return walk.build();
 }
 
 }  // namespace pydag

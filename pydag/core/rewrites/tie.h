@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Changes what is shared: rewrites a structure so that some of its slots hold other nodes.
+// Changes which object stands where in a tree: the result is a new tree.
 #pragma once
 
 #include "walks/flatten.h"
@@ -15,5 +15,17 @@ nb::object tie(nb::handle tree, nb::handle paths, const FlattenOptions &options)
 // A tree in which each of `paths` gets its own copy of the object that stands there, with all that is below
 // it; `copy_leaf` copies the leaves. If the paths name all slots of an object, the first one keeps the object.
 nb::object untie(nb::handle tree, nb::handle paths, nb::handle copy_leaf, const FlattenOptions &options);
+
+// A DAG with the structure of `spec`, made from a tree that may hold several copies of a leaf, up to one for
+// each path.
+//
+// `combine` is null or a function of two leaves, by which the distinct copies of a leaf are folded in
+// the order in which they are met. Without it they must be equal, according to `are_equal(a, b)`;
+// SharingError names two that are not. ValueError for a tree of another shape.
+nb::object retie(nb::handle spec, nb::handle tree, nb::handle are_equal, nb::handle combine);
+
+// The tree, with `old_object` replaced by `new_object` in all of its slots. `old_object` is not opened.
+// ValueError if the tree doesn't hold it, or if it is a value, which has no identity.
+nb::object replace(nb::handle tree, nb::handle old_object, nb::handle new_object, FlattenOptions options);
 
 }  // namespace pydag

@@ -35,9 +35,9 @@ Flattened::Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects
 
 void Flattened::follow_asking(PyObject *tree, const FlattenOptions &options, NodeObjects *objects) {
     NodeAnswers answers;
-    OtherRefs others;
-    const bool is_followed = flatten_asking(cached_.structure(), tree, options, leaves_, objects, answers, others);
-    if (!is_followed) return take_apart(tree, options, objects, &answers);
+    if (!flatten_asking(cached_.structure(), tree, options, leaves_, objects, answers))
+        return take_apart(tree, options, objects, &answers);
+    OtherRefs &others = answers.other_refs;
     is_cached_ = others.empty() || cached_.replace_refs(others);
     if (!is_cached_) copy_with(cached_.structure(), others, builder_);
 }

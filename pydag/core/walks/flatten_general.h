@@ -10,11 +10,11 @@
 #include "walks/flatten_pure.h"
 #include "walks/frames.h"
 #include "walks/node_answers.h"
-#include "walks/open_objects.h"
 #include "walks/opened_by_prefix.h"
 #include "walks/options.h"
 
 #include <new>
+#include <unordered_map>
 
 namespace pydag {
 
@@ -136,9 +136,11 @@ private:
 
     void close_frame() {
         const Frame frame = frames_.pop();
-        if (!frame.is_registered) return;
+        if (frame.is_registered) leave(frame);
+    }
+    void leave(const Frame &frame) {
         if (frame.is_callback) --num_callbacks_;
-        if (frame.is_untracked) open_untracked_.leave();
+        if (frame.untracked) open_untracked_.erase(frame.untracked);
     }
 
     void add_alias(uint32_t target, nb::handle object) {
@@ -148,7 +150,7 @@ private:
     }
 
     void add_container(nb::object object, const TypeInfo &info, bool is_tracked) {
-        Frame frame = {num_nodes(), false, false, false, false, stack_.size()};
+        Frame frame = {num_nodes(), false, false, false, stack_.size(), nullptr};
         const size_t num_refs = builder_.refs.size();
         uint32_t count = 0;
         try {
@@ -167,7 +169,7 @@ private:
             options_.prefix->add(frame.node, builder_.nodes[frame.node], builder_.refs.data() + num_refs);
         // The identity table knows the object by its address, so it must stay alive. This comes before the frame is
         // pushed, so that an error for want of memory is reported at the object itself.
-        if (is_tracked || frame.is_untracked) kept_.push_new(std::move(object));
+        if (is_tracked || frame.untracked) kept_.push_new(std::move(object));
         if (count > 0 || frame.is_registered) frames_.push(frame);
     }
 
@@ -175,9 +177,9 @@ private:
     void admit(nb::handle object, const TypeInfo &info, Frame &frame) {
         has_registered_ = frame.is_registered = true;
         if (info.identity == kNoIdentity) {
-            const uint32_t known = open_untracked_.enter(object.ptr(), frame.node);
-            if (known != IdentityTable::kNew) fail_cycle(known, object);
-            frame.is_untracked = true;
+            const auto [known, is_new] = open_untracked_.emplace(object.ptr(), frame.node);
+            if (!is_new) fail_cycle(known->second, object);
+            frame.untracked = object.ptr();
         }
         frame.is_callback = is_callback(info.kind);
         if (frame.is_callback && ++num_callbacks_ > Py_GetRecursionLimit())
@@ -190,8 +192,7 @@ private:
         builder_.nodes[frame.node] = {Kind::kLeaf, false, 0, 0};
         builder_.refs.drop_to(num_refs);
         stack_.drop_to(frame.base);
-        if (frame.is_callback) --num_callbacks_;
-        if (frame.is_untracked) open_untracked_.leave();
+        leave(frame);
         kept_.push_new(std::move(object));  // the identity table may know it
     }
 
@@ -222,7 +223,8 @@ private:
     IdentityTable seen_;
     RefBuffer<48> kept_;     // what is known by address and the leaves don't hold
     int num_callbacks_ = 0;  // how many open frames a flatten function opened
-    OpenObjects open_untracked_;
+    // The open objects without identity, by their nodes: they aren't in the identity table, but can contain themselves.
+    std::unordered_map<PyObject *, uint32_t> open_untracked_;
 };
 
 }  // namespace pydag

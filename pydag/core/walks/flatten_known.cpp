@@ -6,10 +6,7 @@
 #include "nodes/open.h"
 #include "nodes/owned_slots.h"
 #include "structure/cursor.h"
-#include "walks/asking.h"
-#include "walks/borrowed_frame.h"
 #include "walks/leaf_class.h"
-#include "walks/taken_leaves.h"
 
 #include <algorithm>
 #include <optional>
@@ -39,16 +36,26 @@ public:
     // `options`: null for a match. `space`: null, unless classes are looked up in it.
     KnownFlatten(const Structure &structure, const FlattenOptions *options, Leaves &leaves,
                  NodeObjects *objects = nullptr, Namespace *space = nullptr, BorrowedObjects *borrowed = nullptr,
-                 Asking *asking = nullptr)
+                 NodeAnswers *answers = nullptr)
         : structure_(structure),
           options_(options),
           objects_(objects),
           space_(space),
           borrowed_(borrowed),
-          asking_(asking),
-          taken_(leaves, use == Use::kLook ? 0 : structure.num_leaves) {}
+          answers_(answers),
+          leaves_(leaves) {
+        if (use != Use::kLook) leaves.reserve(structure.num_leaves);
+    }
 
     bool run(PyObject *tree) {
+        if (walk(tree)) return true;
+        leaves_.drop_to(0);
+        if (objects_) objects_->drop_to(0);
+        return false;
+    }
+
+private:
+    bool walk(PyObject *tree) {
         pause_.emplace();  // a collection could run finalizers
         OpenOptions open_options{nullptr};
         if (flattens) options_->prepare(open_options);
@@ -71,7 +78,7 @@ public:
                 bool is_opened_once = level.owns_slots();
                 if (expected.is_leaf()) {
                     if (!meet_leaf(object, expected, level)) return false;
-                    if constexpr (use != Use::kLook) taken_.add(object);
+                    if constexpr (use != Use::kLook) leaves_.push_reserved(incref(object));
                     continue;
                 }
                 if (expected.is_alias()) {
@@ -82,7 +89,7 @@ public:
                 Py_ssize_t num_own = 0;
                 if (expected.is_anchor || has_identity(expected.kind, refs)) {
                     if (!meet<false>(object, expected, level)) return false;
-                    if constexpr (asks) asking_->keep(object), num_own = 1;
+                    if constexpr (asks) answers_->keep(object), num_own = 1;
                     is_opened_once = true;
                 }
                 if constexpr (use == Use::kMatchOfClasses)
@@ -113,15 +120,14 @@ public:
             }
             if (node < end && is_signal_waiting()) return false;
         }
-        taken_.hand_over();
         return true;
     }
 
-private:
     PyObject *const *ask(PyObject *object, Node expected, PyObject *const *refs, OpenOptions &open_options,
                          BorrowedFrame &level) {
         pause_.reset();
-        PyObject *const *const children = asking_->ask(object, expected, refs, open_options, level, levels_);
+        PyObject *const *const children =
+            answers_->ask(structure_, object, expected, refs, open_options, level, levels_);
         pause_.emplace();
         leaf_class_.forget();  // may have been registered
         return children;
@@ -169,7 +175,7 @@ private:
     bool note_met(PyObject *object, Node expected) {
         if (expected.is_anchor) anchors_.push(object);
         if constexpr (asks)
-            if (asking_->has_asked() && was_passed(object)) return false;
+            if (!answers_->empty() && was_passed(object)) return false;
         return !flattens || seen_.add(object);
     }
 
@@ -182,11 +188,11 @@ private:
             return std::find(objects.data(), objects.data() + objects.size(), object) !=
                    objects.data() + objects.size();
         };
-        if (num_searches_ < kFew) return ++num_searches_, has(taken_) || has(asking_->kept());
+        if (num_searches_ < kFew) return ++num_searches_, has(leaves_) || has(answers_->kept());
         const auto note_from = [this](const auto &objects, size_t &noted) {
             for (; noted < objects.size(); ++noted) seen_.add(objects.data()[noted]);
         };
-        note_from(taken_, num_noted_leaves_), note_from(asking_->kept(), num_noted_nodes_);
+        note_from(leaves_, num_noted_leaves_), note_from(answers_->kept(), num_noted_nodes_);
         are_all_noted_ = true;
         return false;
     }
@@ -196,9 +202,9 @@ private:
     NodeObjects *const objects_;
     Namespace *const space_;
     BorrowedObjects *const borrowed_;
-    Asking *const asking_;
+    NodeAnswers *const answers_;
     [[no_unique_address]] Held held_;
-    TakenLeaves taken_;
+    Leaves &leaves_;
     LeafClass leaf_class_;
     Buffer<BorrowedFrame, 24> levels_;
     Buffer<PyObject *, 192> values_;
@@ -216,22 +222,16 @@ bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOpti
                    NodeObjects *objects) {
     if (structure.num_nodes == 0 || options.asks()) return false;
     if (!objects) return KnownFlatten<Use::kFlatten>(structure, &options, leaves).run(tree);
-    if (KnownFlatten<Use::kFlattenWithObjects>(structure, &options, leaves, objects).run(tree)) return true;
-    objects->drop_to(0);
-    return false;
+    return KnownFlatten<Use::kFlattenWithObjects>(structure, &options, leaves, objects).run(tree);
 }
 
 bool flatten_asking(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
-                    NodeObjects *objects, NodeAnswers &answers, OtherRefs &other_refs) {
+                    NodeObjects *objects, NodeAnswers &answers) {
     if (structure.num_nodes == 0 || options.asks() || !options.opens_callbacks) return false;
-    Asking asking(structure, answers, other_refs);
     const auto walk = [&]<Use use>() {
-        return KnownFlatten<use>(structure, &options, leaves, objects, nullptr, nullptr, &asking).run(tree);
+        return KnownFlatten<use>(structure, &options, leaves, objects, nullptr, nullptr, &answers).run(tree);
     };
-    if (!objects) return walk.template operator()<Use::kAsk>();
-    if (walk.template operator()<Use::kAskWithObjects>()) return true;
-    objects->drop_to(0);
-    return false;
+    return objects ? walk.template operator()<Use::kAskWithObjects>() : walk.template operator()<Use::kAsk>();
 }
 
 bool look_at_known(const Structure &structure, PyObject *tree, const FlattenOptions &options,

@@ -18,10 +18,10 @@ namespace pydag {
 bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                    NodeObjects *objects);
 
-// The same for a structure with nodes that must be asked. `other_refs` gets what they say otherwise than the structure:
-// that is the tree's with these references. Else `answers` has what they said, for the walk that comes after.
+// The same for a structure with nodes that must be asked: with `answers.other_refs` in the place of its own references
+// it is the tree's. If not, the walk that comes after needs `answers`.
 bool flatten_asking(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
-                    NodeObjects *objects, NodeAnswers &answers, OtherRefs &other_refs);
+                    NodeObjects *objects, NodeAnswers &answers);
 
 // The object at each node of a structure, by its position; borrowed where nobody can change the tree meanwhile.
 using BorrowedObjects = HeldArray<192>;

@@ -12,25 +12,22 @@ struct Frame {
     uint32_t node;  // its position in the structure
     bool is_registered;
     bool is_callback;        // registered, with a flatten function
-    bool is_untracked;       // registered, without identity
     bool leaves_are_values;  // its leaves have no identity
     size_t base;             // the height of the stack without its children
+    PyObject *untracked;     // the container itself, if it is registered and has no identity; else null
 };
 
 class Frames : public Buffer<Frame, 24> {
 public:
     // The first frame stands for what is outside of the root.
-    Frames() { push({0, false, false, false, false, 0}); }
+    Frames() { push({0, false, false, false, 0, nullptr}); }
 
     // Whether the container at this position is open. The nodes ascend: it is found by bisection.
     bool is_open(uint32_t node) const {
-        size_t low = 1, high = size();
-        while (low < high) {
-            const size_t middle = (low + high) / 2;
-            if ((*this)[middle].node < node) low = middle + 1;
-            else high = middle;
-        }
-        return low < size() && (*this)[low].node == node;
+        const Frame *const end = data() + size();
+        const auto is_before = [](const Frame &frame, uint32_t position) { return frame.node < position; };
+        const Frame *const found = std::lower_bound(data() + 1, end, node, is_before);
+        return found != end && found->node == node;
     }
 
     // The way to the node that is being visited, the stack below which is `height` high; with

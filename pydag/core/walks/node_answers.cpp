@@ -1,66 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/node_answers.h"
 
+#include "structure/node_refs.h"
+
+#include <algorithm>
 #include <new>
 
 namespace pydag {
 namespace {
 
-constexpr size_t kAtFirst = 8;
+// Whether two references say the same of a node.
+bool is_same_ref(PyObject *a, PyObject *b) {
+    if (a == b) return true;
+    if (!KeysBox::check(a) || !KeysBox::check(b)) return false;
+    const Keys &x = KeysBox::of(a), &y = KeysBox::of(b);
+    return x.num_sorted == y.num_sorted && have_same_order(x, y) &&
+           std::equal(x.inserted(), x.inserted() + x.size(), y.inserted());
+}
 
-// The items of a stack as a tuple, the one on top first.
-nb::object take_items(Stack &stack, uint32_t count) {
-    std::reverse(stack.data(), stack.data() + count);
-    return stack.take_tuple();
+// Owns what is to be visited of an open node. `num_slots`: how many slots there are in all, so they don't move. False
+// if a slot isn't filled.
+bool own(BorrowedFrame &level, RefBuffer<1> &waiting, uint32_t num_slots) {
+    if (level.next == level.end || level.is_owned()) return true;
+    if (std::find(level.next, level.end, nullptr) != level.end) return false;
+    if (waiting.empty()) waiting.reserve(num_slots);
+    const auto *const first = waiting.data() + waiting.size();
+    while (level.next != level.end) waiting.push_borrowed(*level.next++);
+    level.next = first;
+    level.end = waiting.data() + waiting.size();
+    level.state |= BorrowedFrame::kIsOwned;
+    return true;
 }
 
 }  // namespace
 
-const NodeAnswers::Answer *NodeAnswers::ask(PyObject *object, const TypeInfo &info, OpenOptions &options) {
+PyObject *const *NodeAnswers::ask(const Structure &structure, PyObject *object, Node expected, PyObject *const *refs,
+                                  OpenOptions &options, BorrowedFrame &level, Levels &levels) {
+    const nb::object owned = nb::borrow(object);
+    const uint64_t generation = cache_generation();
+    if (!own_all(structure, level, levels)) return nullptr;
+    const TypeInfo info = find_opened(object, *options.space);
+    // Another class may differ in whether its instances have an identity, which the walk has asked the structure.
+    if (info.kind != expected.kind || info.registration != NodeRefs{expected.kind, refs}.find(Role::kRegistration))
+        return nullptr;
+    if (!add(object, info, options)) return nullptr;
+    const Answer &answer = answers_.back();
+    if (answer.num_children() != expected.count || generation != cache_generation()) return nullptr;
+    for (uint32_t i = 0; i < num_refs(expected); ++i) {
+        PyObject *const said = this->refs(answer)[i];
+        if (!is_same_ref(refs[i], said))
+            other_refs.push_back({static_cast<uint32_t>(refs + i - structure.refs), nb::borrow(said)});
+    }
+    return answer.items();
+}
+
+// The levels below one whose children are owned were owned with it.
+bool NodeAnswers::own_all(const Structure &structure, BorrowedFrame &level, Levels &levels) {
+    if (!own(level, waiting_, structure.num_nodes)) return false;
+    for (size_t i = levels.size(); i-- > 0 && !levels[i].is_owned();)
+        if (!own(levels[i], waiting_, structure.num_nodes)) return false;
+    return true;
+}
+
+bool NodeAnswers::add(PyObject *object, const TypeInfo &info, OpenOptions &options) {
+    constexpr size_t kAtFirst = 8;
     if (answers_.empty()) answers_.reserve(kAtFirst);
     answers_.push_back({nb::borrow(object), nb::object(), info.kind, refs_.size()});
     if (info.registration) refs_.push_borrowed(info.registration);
+    const size_t num_refs = refs_.size();
     try {
-        add(object, info, options);
+        if (is_callback(info.kind)) {
+            Said said = ask_function(object, info.registration, options);
+            refs_.push_new(std::move(said.aux_data));
+            refs_.push_new(std::move(said.entries));
+            answers_.back().children = std::move(said.children);
+        } else {
+            Stack stack;  // the last child comes first
+            open_node(object, info, options, stack, refs_);
+            std::reverse(stack.data(), stack.data() + stack.size());
+            answers_.back().children = stack.take_tuple();
+        }
+        return true;
     } catch (const std::bad_alloc &) {
         throw;
     } catch (...) {
-        refs_.drop_to(answers_.back().first_ref + (info.registration ? 1 : 0));
+        refs_.drop_to(num_refs);
         failure_ = std::current_exception();
-        return nullptr;
+        return false;
     }
-    return &answers_.back();
-}
-
-void NodeAnswers::add(PyObject *object, const TypeInfo &info, OpenOptions &options) {
-    if (is_callback(info.kind)) {
-        Said said = ask_function(object, info.registration, options);
-        refs_.push_new(std::move(said.aux_data));
-        refs_.push_new(std::move(said.entries));
-        answers_.back().children = std::move(said.children);
-    } else {
-        Stack stack;
-        const uint32_t count = open_node(object, info, options, stack, refs_);
-        answers_.back().children = take_items(stack, count);
-    }
-}
-
-// A failed node has no references but its registration.
-bool NodeAnswers::is_of(const Answer &answer, PyObject *object, const TypeInfo &info) const {
-    return answer.node.is(object) && answer.kind == info.kind &&
-           (!info.registration || *refs(answer) == info.registration);
 }
 
 uint32_t NodeAnswers::open(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, Refs &refs) {
-    if (next_ == answers_.size() || !is_of(answers_[next_], object, info))
-        return open_node(object, info, options, stack, refs);
+    const auto is_of = [&](const Answer &answer) {
+        return answer.node.is(object) && answer.kind == info.kind &&
+               (!info.registration || *this->refs(answer) == info.registration);
+    };
+    if (next_ == answers_.size() || !is_of(answers_[next_])) return open_node(object, info, options, stack, refs);
     const Answer &answer = answers_[next_++];
     if (!answer.children.is_valid()) std::rethrow_exception(failure_);
-    const NodeRefs said{answer.kind, this->refs(answer)};
-    for (uint32_t i = 0; i < said.size(); ++i) refs.push_borrowed(said.ref(i));
-    const uint32_t count = answer.num_children();
-    for (uint32_t i = count; i-- > 0;) stack.push_borrowed(children(answer)[i]);
-    return count;
+    for (uint32_t i = 0; i < num_refs(answer.kind); ++i) refs.push_borrowed(this->refs(answer)[i]);
+    return detail::push_items(answer.items(), answer.num_children(), stack);
 }
 
 }  // namespace pydag

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the nodes said that had to be asked: whose children Python code alone can find.
+// Nodes whose children Python code alone can find, asked by a walk along a known structure; and their answers.
 //
-// A walk that follows a known structure may have to give up after it has asked some nodes. The walk that takes its
-// place meets them in the same order, and gets the answers from here: no flatten function is called twice.
+// Such a walk borrows everything, which ends when Python code runs. So before a node is asked, everything that was
+// taken out of the open nodes and is still to be visited is owned. The walk itself sees to it that the objects that it
+// knows by address are owned, too.
+//
+// The walk may have to give up after it has asked some nodes. The walk that takes its place meets them in the same
+// order, and gets the answers from here: no flatten function is called twice.
 #pragma once
 
 #include "nodes/open.h"
+#include "spec/cache.h"
+#include "walks/borrowed_frame.h"
 
 #include <exception>
 #include <vector>
@@ -15,31 +21,42 @@ namespace pydag {
 
 class NodeAnswers {
 public:
+    using Levels = Buffer<BorrowedFrame, 24>;
+
+    // Where answers differ from the structure.
+    OtherRefs other_refs;
+
+    bool empty() const { return answers_.empty(); }
+    // Keeps an object that is known by address.
+    void keep(PyObject *object) { kept_.push_borrowed(object); }
+    const RefBuffer<128> &kept() const { return kept_; }
+    // The children of `object`, if it is what the node of the structure says, but for its references; else null. Runs
+    // Python code.
+    PyObject *const *ask(const Structure &structure, PyObject *object, Node expected, PyObject *const *refs,
+                         OpenOptions &options, BorrowedFrame &level, Levels &levels);
+
+    // As `open_node`, for the walk that comes after: by the answer, if this node was asked next.
+    uint32_t open(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, Refs &refs);
+
+private:
     struct Answer {
         nb::object node, children;  // a tuple; null where the node failed
         Kind kind;
         size_t first_ref;
         uint32_t num_children() const { return static_cast<uint32_t>(PyTuple_GET_SIZE(children.ptr())); }
+        PyObject *const *items() const { return &PyTuple_GET_ITEM(children.ptr(), 0); }  // they stay where they are
     };
-
-    bool empty() const { return answers_.empty(); }
-    // Opens a node. Null if that failed: then it must be the last one.
-    const Answer *ask(PyObject *object, const TypeInfo &info, OpenOptions &options);
-    // They stay where they are.
-    static PyObject *const *children(const Answer &answer) { return &PyTuple_GET_ITEM(answer.children.ptr(), 0); }
+    // Opens a node. False if that failed: then it must be the last one.
+    bool add(PyObject *object, const TypeInfo &info, OpenOptions &options);
     PyObject *const *refs(const Answer &answer) const { return refs_.data() + answer.first_ref; }
-
-    // As `open_node`, for the walk that comes after: from what was said, if this node was asked next.
-    uint32_t open(PyObject *object, const TypeInfo &info, OpenOptions &options, Stack &stack, Refs &refs);
-
-private:
-    void add(PyObject *object, const TypeInfo &info, OpenOptions &options);
-    bool is_of(const Answer &answer, PyObject *object, const TypeInfo &info) const;
+    bool own_all(const Structure &structure, BorrowedFrame &level, Levels &levels);
 
     std::vector<Answer> answers_;
     size_t next_ = 0;             // of those that are given again
     Refs refs_;                   // of a callback at least the registration, even if it failed
     std::exception_ptr failure_;  // what the last one raised instead
+    RefBuffer<1> waiting_;        // still to be visited, of nodes that were open when a node was asked
+    RefBuffer<128> kept_;
 };
 
 }  // namespace pydag

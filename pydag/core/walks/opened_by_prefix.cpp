@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/opened_by_prefix.h"
 
-#include "structure/node_refs.h"
+#include "base/pair_set.h"
+#include "nodes/match_node.h"
+#include "structure/descent.h"
 #include "types/key_match.h"
-#include "walks/match_prefix.h"
 
 namespace pydag {
 
 OpenedByPrefix::OpenedByPrefix(const Structure &prefix, nb::handle tree) : prefix_(prefix) {
-    std::vector<uint32_t> positions;
-    match_prefix(prefix, tree, kept_, positions);
-    for (size_t i = 0; i < positions.size(); ++i) of_object_[kept_[i]].push_back(positions[i]);
+    const NamespaceRef space = Namespace::get(prefix.namespace_);
+    PairSet<uint32_t, nb::handle> met;
+    Descent walk(prefix_);
+    Stack objects;  // those in the slots to come
+    objects.push_borrowed(tree.ptr());
+    walk.run(0, 0, [&](const Descent::Visit &visit) {
+        const nb::object object = objects.pop_owned();
+        const uint32_t position = prefix_.resolve(visit.slot);
+        const Node node = prefix_.node(position);
+        if (node.is_leaf() || (node.is_anchor && !met.add(position, object))) return;
+        kept_.push_borrowed(object.ptr());
+        of_object_[object.ptr()].push_back(position);
+        try {
+            match_node(node, prefix_.refs(position), object, *space, objects);
+        } catch (...) {
+            walk.rethrow_at(visit, "matching");
+        }
+        auto add = walk.below(visit, node.count);
+        prefix_.for_each_slot(position, [&](uint32_t slot) { add(slot, 0); });
+    });
 }
 
 bool OpenedByPrefix::find_partners(PyObject *object, bool has_identity, uint32_t parent, uint32_t child) {

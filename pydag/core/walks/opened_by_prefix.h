@@ -15,7 +15,8 @@ class OpenedByPrefix {
 public:
     static constexpr uint32_t kNoParent = UINT32_MAX;
 
-    // Matches the tree with the prefix. ValueError if it doesn't fit.
+    // Matches the tree with the prefix; what the prefix shares doesn't count. ValueError if the tree doesn't fit.
+    // Linear in the pairs of an object and a node.
     OpenedByPrefix(const Structure &prefix, nb::handle tree);
 
     // Finds the nodes of the prefix that open the object that a walk over the tree meets now, as this child of the
