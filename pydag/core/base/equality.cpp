@@ -31,24 +31,23 @@ bool is_about_truth() {
            !PyErr_ExceptionMatches(PyExc_RecursionError);
 }
 
-enum class Answer { kTrue, kFalse, kNeither };
-Answer ask(nb::handle a, nb::handle b, int operation) {
-    const nb::object answer = checked(PyObject_RichCompare(a.ptr(), b.ptr(), operation));
+bool has_true_equality(nb::handle a, nb::handle b) {
+    const nb::object answer = checked(PyObject_RichCompare(a.ptr(), b.ptr(), Py_EQ));
     const int truth = PyObject_IsTrue(answer.ptr());
-    if (truth >= 0) return truth ? Answer::kTrue : Answer::kFalse;
+    if (truth >= 0) return truth != 0;
     if (!is_about_truth()) nb::raise_python_error();
     PyErr_Clear();
-    return Answer::kNeither;
+    return false;
 }
 
 bool are_compared_by_items(nb::handle a, nb::handle b) {
     return (is_tuple_of_items(a) && is_tuple_of_items(b)) || (PyList_CheckExact(a.ptr()) && PyList_CheckExact(b.ptr()));
 }
-bool are_dicts(nb::handle a, nb::handle b) { return PyDict_CheckExact(a.ptr()) && PyDict_CheckExact(b.ptr()); }
 
 Sameness compare(nb::handle a, nb::handle b, ItemPairs &pairs) {
-    if (are_dicts(a, b)) return pair_values(a, b, pairs) ? Sameness::kByItems : Sameness::kDifferent;
-    if (!are_compared_by_items(a, b)) return as_sameness(ask(a, b, Py_EQ) == Answer::kTrue);
+    if (PyDict_CheckExact(a.ptr()) && PyDict_CheckExact(b.ptr()))
+        return pair_values(a, b, pairs) ? Sameness::kByItems : Sameness::kDifferent;
+    if (!are_compared_by_items(a, b)) return as_sameness(has_true_equality(a, b));
     pairs = {items_now(a), items_now(b)};
     return Sameness::kByItems;
 }
@@ -69,18 +68,6 @@ bool are_equal_objects(nb::handle a, nb::handle b) {
         if (!checked(PyObject_RichCompareBool(x, y, Py_EQ))) return false;
     }
     return true;
-}
-
-bool are_unequal_objects(nb::handle a, nb::handle b) {
-    if (a.is(b)) return false;
-    if (are_dicts(a, b) || are_compared_by_items(a, b)) return !are_equal_objects(a, b);
-    try {
-        return ask(a, b, Py_NE) != Answer::kFalse;
-    } catch (nb::python_error &) {
-        // Where a class has no `__ne__`, Python itself takes the truth of what its `__eq__` gives.
-        if (ask(a, b, Py_EQ) != Answer::kNeither) throw;
-        return true;
-    }
 }
 
 }  // namespace pydag

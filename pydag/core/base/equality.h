@@ -15,8 +15,6 @@ namespace pydag {
 
 // May run Python code.
 bool are_equal_objects(nb::handle a, nb::handle b);
-// The same by `!=`, as where trees are matched.
-bool are_unequal_objects(nb::handle a, nb::handle b);
 
 // Compares two objects with all that they hold, on the heap: what holds what may be deep.
 

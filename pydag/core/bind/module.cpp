@@ -6,6 +6,7 @@
 #include "nodes/builtin_classes.h"
 #include "nodes/open.h"
 #include "spec/cache.h"
+#include "structure/listing.h"
 #include "types/registry.h"
 
 // NB_MODULE defines a function PyInit__core. Here it gets another name, because the PyInit__core below calls it.
@@ -24,6 +25,7 @@ NB_MODULE(_core, module) {
     });
     pydag::make_mutexes();
     pydag::make_constants();
+    pydag::make_kind_names();
     pydag::make_exceptions(module);
     pydag::add_builtin_classes();
     pydag::tell_when_types_are_forgotten(pydag::forget_specs);

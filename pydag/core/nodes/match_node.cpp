@@ -56,7 +56,7 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
 // before the children are counted: mostly it says better what differs.
 Fit fit_opened(Node node, PyObject *const *refs, Node opened, PyObject *const *found, std::vector<uint32_t> &order) {
     if (node.kind != Kind::kCustom) return fit_node(node, refs, opened, found, order);
-    if (are_unequal_objects(CustomRefs{refs}.aux_data(), CustomRefs{found}.aux_data())) return Fit::kOtherData;
+    if (!are_equal_objects(CustomRefs{refs}.aux_data(), CustomRefs{found}.aux_data())) return Fit::kOtherData;
     return node.count == opened.count ? Fit::kFits : Fit::kOtherCount;
 }
 

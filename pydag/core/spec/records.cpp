@@ -13,25 +13,15 @@
 namespace pydag {
 namespace {
 
-// The names of the kinds. They are interned, so most often they are found by identity.
-class KindNames {
-public:
-    KindNames() {
-        for (size_t i = 0; i < kNumKinds; ++i) names_[i] = kind_name(static_cast<Kind>(i));
-    }
-    nb::handle operator[](Kind kind) const { return names_[static_cast<size_t>(kind)]; }
-    Kind find(nb::handle name) const {
-        for (size_t i = 0; i < kNumKinds; ++i)
-            if (name.is(names_[i])) return static_cast<Kind>(i);
+Kind find_kind(nb::handle name) {
+    PyObject **const end = kind_names + kNumKinds, **found = std::find(kind_names, end, name.ptr());
+    if (found == end) {  // it isn't interned
         require(PyUnicode_CheckExact(name.ptr()), "the kind must be a string");
-        for (size_t i = 0; i < kNumKinds; ++i)
-            if (PyUnicode_CompareWithASCIIString(name.ptr(), kKindTraits[i].name) == 0) return static_cast<Kind>(i);
-        throw Malformed("unknown kind " + text_of(short_repr(name)));
+        found = std::find_if(kind_names, end, [=](PyObject *known) { return !PyUnicode_Compare(known, name.ptr()); });
     }
-
-private:
-    nb::object names_[kNumKinds];
-};
+    if (found == end) throw Malformed("unknown kind " + text_of(short_repr(name)));
+    return static_cast<Kind>(found - kind_names);
+}
 
 nb::object number(size_t value) { return checked(PyLong_FromSize_t(value)); }
 
@@ -54,7 +44,7 @@ public:
         const nb::handle row(PyTuple_GET_ITEM(rows_.ptr(), static_cast<Py_ssize_t>(i)));
         require(is_tuple(row) && PyTuple_GET_SIZE(row.ptr()) >= 3, "expected a tuple (kind, is_anchor, count, ...)");
         PyObject *const *const fields = &PyTuple_GET_ITEM(row.ptr(), 0);
-        const Kind kind = names_.find(fields[0]);
+        const Kind kind = find_kind(fields[0]);
         require(PyBool_Check(fields[1]), "is_anchor must be a bool");
         const size_t count =
             read_number(fields[2], UINT32_MAX - 1, "the number of children, or of an anchor, is out of range");
@@ -68,7 +58,6 @@ public:
 
 private:
     nb::handle rows_;
-    const KindNames names_;
 };
 
 void require_tuple(const char *name, nb::handle given) {
@@ -78,7 +67,6 @@ void require_tuple(const char *name, nb::handle given) {
 }  // namespace
 
 nb::object nodes_of(const Structure &structure) {
-    const KindNames names;
     const WrittenRefs written(structure);
     RefBuffer<96> rows;
     rows.reserve(structure.num_nodes);
@@ -87,7 +75,7 @@ nb::object nodes_of(const Structure &structure) {
         interruptible_step();
         const Node node = structure.nodes[i];
         RefBuffer<3 + kMostRefs> row;
-        row.push_borrowed(names[node.kind].ptr());
+        row.push_borrowed(kind_name(node.kind));
         row.push_borrowed(node.is_anchor ? Py_True : Py_False);
         row.push_new(number(node.count));
         for (uint32_t ref = 0; ref < num_refs(node); ++ref) row.push_new(number(written.indices[next++]));

@@ -8,6 +8,8 @@
 #include "structure/indexed_structure.h"
 #include "structure/paths.h"
 
+#include <algorithm>
+
 namespace pydag {
 
 class Descent {
@@ -41,7 +43,22 @@ public:
     }
 
     // The path by which the walk came to a slot.
-    Steps path_to(const Visit &visit) const;
+    Steps path_to(const Visit &visit) const {
+        std::vector<uint32_t> slots = {visit.slot};
+        for (uint32_t at = visit.parent; at != kNoParent; at = trail_[at].parent) slots.push_back(trail_[at].slot);
+        std::reverse(slots.begin(), slots.end());
+        Steps path = steps_to(structure_.structure, slots.front());
+        for (size_t i = 1; i < slots.size(); ++i) {
+            const uint32_t position = structure_.resolve(slots[i - 1]);
+            uint32_t child = 0, found = 0;
+            structure_.for_each_slot(position, [&](uint32_t slot) {
+                if (slot == slots[i]) found = child;
+                ++child;
+            });
+            path.push_back(step_of(structure_.node(position).kind, structure_.refs(position), found));
+        }
+        return path;
+    }
     // Turns the exception in flight into a Python error that names this path (base/error.h).
     [[noreturn]] void rethrow_at(const Visit &visit, const char *doing) const {
         pydag::rethrow_at([&] { return path_text(path_to(visit)); }, doing);

@@ -12,8 +12,7 @@
 namespace pydag {
 
 struct IndexedStructure {
-    explicit IndexedStructure(const Structure &structure)
-        : structure(structure), subtrees(find_subtrees(structure, Which::kAllNodes)) {
+    explicit IndexedStructure(const Structure &structure) : structure(structure), subtrees(find_subtrees(structure)) {
         anchors.reserve(structure.num_shared);
         for (uint32_t i = 0; i < structure.num_nodes; ++i)
             if (structure.nodes[i].is_anchor) anchors.push_back(i);

@@ -71,15 +71,18 @@ struct Row {
 
 }  // namespace
 
-nb::object kind_name(Kind kind) { return checked(PyUnicode_InternFromString(traits(kind).name)); }
+void make_kind_names() {
+    for (size_t i = 0; i < kNumKinds; ++i)
+        kind_names[i] = checked(PyUnicode_InternFromString(kKindTraits[i].name)).release().ptr();
+}
 
 nb::object node_kinds() {
     nb::object rows = checked(PyList_New(0));
     for (size_t i = 0; i < kNumKinds; ++i) {
         const Kind kind = static_cast<Kind>(i);
-        const nb::object name = kind_name(kind), roles = role_names(kind);
+        const nb::object roles = role_names(kind);
         const nb::object row =
-            checked(Py_BuildValue("(OOOO)", name.ptr(), roles.ptr(), traits(kind).is_mapping ? Py_True : Py_False,
+            checked(Py_BuildValue("(OOOO)", kind_name(kind), roles.ptr(), traits(kind).is_mapping ? Py_True : Py_False,
                                   traits(kind).has_identity ? Py_True : Py_False));
         checked(PyList_Append(rows.ptr(), row.ptr()));
     }
@@ -93,7 +96,6 @@ nb::object listing(const Structure &structure, nb::handle record_class) {
     auto *const type = reinterpret_cast<PyTypeObject *>(record_class.ptr());
     nb::object records = checked(PyList_New(0));
     Nesting<ChildOf> around;
-    nb::object names[kNumKinds];
     for (Cursor at(structure); at.is_at_node(); at.step()) {
         interruptible_step();
         const Node node = at.node();
@@ -106,9 +108,7 @@ nb::object listing(const Structure &structure, nb::handle record_class) {
         }
         const long number = node.is_alias() ? node.count : node.is_anchor ? at.number() : -1L;
         RefBuffer<7> fields;
-        nb::object &name = names[static_cast<size_t>(node.kind)];
-        if (!name.is_valid()) name = kind_name(node.kind);
-        fields.push_borrowed(name.ptr());
+        fields.push_borrowed(kind_name(node.kind));
         fields.push_new(checked(PyLong_FromLong(number)));
         fields.push_new(checked(PyLong_FromUnsignedLong(num_children(node))));
         fields.push_new(std::move(entry));

@@ -36,8 +36,10 @@ nb::object listing(const Structure &structure, nb::handle record_class);
 // ValueError if the counts don't fit together.
 nb::object connections(nb::handle records);
 
-// The name of a kind, an interned str.
-nb::object kind_name(Kind kind);
+// The name of a kind, an interned str. They are made when the module is.
+inline PyObject *kind_names[kNumKinds] = {};
+inline PyObject *kind_name(Kind kind) { return kind_names[static_cast<size_t>(kind)]; }
+void make_kind_names();
 // What is known of each kind: a list of (name, roles of the references, is_mapping, has_identity); the
 // roles are texts.
 nb::object node_kinds();

@@ -30,35 +30,30 @@ std::string name_of(Kind kind, PyObject *const *refs) {
     return module == "builtins" || module == "collections" ? name : module + "." + name;
 }
 
-std::string brief_list(const std::vector<PyObject *> &items) {
-    nb::object list = checked(PyList_New(0));
-    for (PyObject *item : items) checked(PyList_Append(list.ptr(), item));
-    return brief(list);
-}
-
-std::vector<PyObject *> keys_missing_from(const Keys &others, const Keys &keys) {
+// A list.
+nb::object keys_missing_from(const Keys &others, const Keys &keys) {
     const nb::object known = checked(PySet_New(others.tuple().ptr()));
-    std::vector<PyObject *> missing;
+    nb::object missing = checked(PyList_New(0));
     for (uint32_t i = 0; i < keys.size(); ++i)
-        if (!checked(PySet_Contains(known.ptr(), keys.key(i)))) missing.push_back(keys.key(i));
+        if (!checked(PySet_Contains(known.ptr(), keys.key(i)))) checked(PyList_Append(missing.ptr(), keys.key(i)));
     return missing;
 }
 
 Words key_difference(Kind kind, PyObject *const *refs_a, PyObject *const *refs_b) {
     const Keys &a = node_keys(kind, refs_a), &b = node_keys(kind, refs_b);
     const std::string name = name_of(kind, refs_a), noun = traits(kind).is_mapping ? "key" : "field";
-    const auto words = [&](const Keys &keys, const std::vector<PyObject *> &own) {
+    const auto words = [&](const Keys &keys, nb::handle own) {
         const std::string size = std::to_string(keys.size()) + " " + noun + (keys.size() == 1 ? "" : "s");
-        return name + " of " + size + (own.empty() ? "" : ", only here " + brief_list(own));
+        return name + " of " + size + (PyList_GET_SIZE(own.ptr()) > 0 ? ", only here " + brief(own) : "");
     };
-    const auto only_a = keys_missing_from(b, a), only_b = keys_missing_from(a, b);
-    if (!only_a.empty() || !only_b.empty() || a.size() != b.size()) return {words(a, only_a), words(b, only_b)};
-    for (uint32_t i = 0; i < a.size(); ++i) {
+    const nb::object only_a = keys_missing_from(b, a), only_b = keys_missing_from(a, b);
+    const bool have_same_keys = PyList_GET_SIZE(only_a.ptr()) == 0 && PyList_GET_SIZE(only_b.ptr()) == 0;
+    for (uint32_t i = 0; have_same_keys && i < std::min(a.size(), b.size()); ++i) {
         if (are_equal_objects(a.key(i), b.key(i))) continue;
         const std::string text = name + " whose " + noun + " at position " + std::to_string(i) + " is ";
         return {text + brief(a.key(i)), text + brief(b.key(i))};
     }
-    return {words(a, {}), words(b, {})};
+    return {words(a, only_a), words(b, only_b)};
 }
 
 // Of two nodes of one kind and class, whose references of this role differ.

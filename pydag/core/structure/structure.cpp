@@ -11,20 +11,17 @@ void StructureBuilder::fail_too_many_nodes() {
     fail(PyExc_OverflowError, "a structure can't have more than %zu nodes", size_t{UINT32_MAX - 1});
 }
 
-std::vector<Subtree> find_subtrees(const Structure &structure, Which which) {
-    constexpr size_t kNone = SIZE_MAX;
+std::vector<Subtree> find_subtrees(const Structure &structure) {
     std::vector<Subtree> subtrees;
-    Nesting<size_t> around;
+    Nesting<uint32_t> around;
     for (Cursor at(structure); at.is_at_node();) {
         interruptible_step();
         const Node node = at.node();
-        const bool is_wanted = node.is_anchor || which == Which::kAllNodes;
-        const size_t index = is_wanted ? subtrees.size() : kNone;
-        if (is_wanted) subtrees.push_back({at.extent(), at.extent(), 0});
+        const uint32_t position = at.position();
+        subtrees.push_back({at.extent(), at.extent(), 0});
         at.step();
-        around.add(index, num_children(node), [&](size_t done) {
-            if (done != kNone) subtrees[done].end = at.extent(), subtrees[done].next_number = at.number();
-        });
+        around.add(position, num_children(node),
+                   [&](uint32_t done) { subtrees[done].end = at.extent(), subtrees[done].next_number = at.number(); });
     }
     return subtrees;
 }

@@ -89,9 +89,8 @@ struct Subtree {
     Extent begin, end;
     uint32_t next_number;
 };
-enum class Which { kAnchors, kAllNodes };
-// The subtree of each anchor, by its number; or of each node, by its position.
-std::vector<Subtree> find_subtrees(const Structure &structure, Which which);
+// The subtree of each node, by its position.
+std::vector<Subtree> find_subtrees(const Structure &structure);
 // Replaces, in each alias, the position of its anchor by the number of its anchor.
 void number_anchors(StructureBuilder &builder);
 

@@ -5,8 +5,11 @@
 #include "base/pair_set.h"
 #include "nodes/match_node.h"
 #include "structure/cursor.h"
+#include "structure/indexed_structure.h"
 #include "structure/paths.h"
 #include "walks/same_answer.h"
+
+#include <optional>
 
 namespace pydag {
 namespace {
@@ -21,12 +24,13 @@ public:
           space_(Namespace::get(structure.namespace_)) {}
 
     void run(PyObject *tree) {
-        if (structure_.num_shared > 0) anchors_ = find_subtrees(structure_, Which::kAnchors);
         walk(Cursor(structure_), tree, nullptr);
-        if (!pending_.empty()) subtrees_ = find_subtrees(structure_, Which::kAllNodes);
+        if (!pending_.empty()) index_.emplace(structure_);
         for (size_t next = 0; next < pending_.size(); ++next) {
             const Alias alias = pending_[next];
-            walk(Cursor(structure_, anchors_[alias.number].begin, alias.number), alias.object.ptr(), &alias);
+            const uint32_t anchor = index_->anchors[alias.number];
+            if (walked_.has(anchor, alias.object)) continue;
+            walk(Cursor(structure_, index_->subtrees[anchor].begin, alias.number), alias.object.ptr(), &alias);
         }
     }
 
@@ -50,14 +54,15 @@ private:
                 const Node node = at.node();
                 if (node.is_anchor && !alias) first_.push_borrowed(object.ptr());
                 if (alias && num_children(node) > 0 && !note_walked(at, object)) {
-                    at.go_to(subtrees_[current_].end, subtrees_[current_].next_number);
+                    at.go_to(index_->subtrees[current_].end, index_->subtrees[current_].next_number);
                     continue;
                 }
                 if (node.is_leaf()) {
                     if (alias) check_answer(at, object, *alias);
                     else found_.push_new(std::move(object));
                 } else if (node.is_alias()) {
-                    add_alias(at.position(), node.count, std::move(object));
+                    if (!object.is(first_[node.count]))
+                        pending_.push_back({at.position(), node.count, std::move(object)});
                 } else {
                     match_node(node, at.refs(), object, *space_, stack);
                 }
@@ -72,11 +77,6 @@ private:
     bool note_walked(const Cursor &at, nb::handle object) {
         if (at.node().is_anchor && object.is(first_[at.number()])) return false;
         return walked_.add(at.position(), object);
-    }
-
-    void add_alias(uint32_t node, uint32_t number, nb::object object) {
-        if (object.is(first_[number]) || walked_.has(anchors_[number].begin.node, object)) return;
-        pending_.push_back({node, number, std::move(object)});
     }
 
     void check_answer(const Cursor &at, nb::handle object, const Alias &alias) {
@@ -97,7 +97,7 @@ private:
     std::string path(const Alias *alias) const {
         Steps steps = steps_to(structure_, current_);
         if (alias) {
-            const size_t depth = steps_to(structure_, anchors_[alias->number].begin.node).size();
+            const size_t depth = steps_to(structure_, index_->anchors[alias->number]).size();
             Steps through = steps_to(structure_, alias->node);
             through.insert(through.end(), steps.begin() + static_cast<std::ptrdiff_t>(depth), steps.end());
             steps = std::move(through);
@@ -111,9 +111,9 @@ private:
     const Roots no_roots_;
     const Roots *roots_;
     const NamespaceRef space_;
-    std::vector<Subtree> anchors_, subtrees_;  // subtrees_: of all nodes, once an alias is walked
-    RefBuffer<16> first_;                      // the object at each anchor, by its number
-    PairSet<uint32_t, nb::handle> walked_;     // (node, object) that an alias led to
+    std::optional<IndexedStructure> index_;  // once an alias is walked
+    RefBuffer<16> first_;                    // the object at each anchor, by its number
+    PairSet<uint32_t, nb::handle> walked_;   // (node, object) that an alias led to
     std::vector<Alias> pending_;
     uint32_t current_ = 0;
 };
