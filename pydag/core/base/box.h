@@ -2,13 +2,11 @@
 //
 // A C++ value inside a garbage-collected Python object, for the core's own records.
 //
-// The value lists its references once, as `auto python_refs()`; traverse is made from that list, so
-// it can't forget a member. A value that owns more than a fixed list has a `traverse` of its own.
+// The value lists its references once, as `auto python_refs()`, or has a `traverse` of its own.
 //
-// As with a tuple, the collector never clears one. It need not: a record refers only to strings and to
-// objects that are older than itself, so every cycle through it also leads through an object that was
-// changed later, and there the collector breaks the cycle. And it must not: what the collector releases
-// may run code that uses a spec, and the spec uses its records.
+// As with a tuple, the collector never clears a record. It need not: a record refers only to strings and to older
+// objects, so every cycle through it leads through an object that was changed later, and the collector breaks the cycle
+// there. And it must not: what the collector releases may run code that uses a spec, and the spec uses its records.
 #pragma once
 
 #include "base/capi.h"

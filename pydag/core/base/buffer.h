@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Growable arrays for the scratch memory of one call. The first elements live inside the object,
-// on the C stack, so that a small tree costs no allocation; callbacks that re-enter the library
-// get buffers of their own.
+// Growable arrays for the scratch memory of one call. The first elements are on the C stack, so that a small tree costs
+// no allocation.
 #pragma once
 
 #include "base/capi.h"
@@ -65,8 +64,7 @@ public:
     // Grows by `count` elements that the caller has written already, for which there was room.
     void add_written(size_t count) { size_ += count; }
     void resize_down(size_t size) { size_ = size; }
-    // Gives a block of `bytes` bytes, which begins with the elements, to the caller, who frees it. The
-    // buffer is empty then.
+    // Gives the caller a block of `bytes` bytes, which begins with the elements and must be freed. Empties the buffer.
     T *hand_over(size_t bytes) {
         T *const data = on_the_heap(bytes);
         data_ = inline_data();
@@ -76,7 +74,7 @@ public:
 
 private:
     T *inline_data() { return reinterpret_cast<T *>(storage_); }
-    // Moves the elements into a block of `bytes` bytes on the heap, and returns the block.
+    // Moves the elements into a block on the heap.
     T *on_the_heap(size_t bytes) {
         const bool moves_out = data_ == inline_data();
         T *const data = static_cast<T *>(std::realloc(moves_out ? nullptr : data_, bytes));
@@ -91,7 +89,7 @@ private:
     size_t size_ = 0, capacity_ = kInline;
 };
 
-// Memory for runs of elements that stay where they are until the end of a walk.
+// Memory for runs of elements that don't move until the end of a walk.
 template <class T, size_t kInline>
 class Arena {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -101,14 +99,13 @@ public:
     Arena(const Arena &) = delete;
     Arena &operator=(const Arena &) = delete;
 
-    // Room for `count` elements, behind what was taken before.
     T *take(size_t count) {
         if (static_cast<size_t>(end_ - next_) < count) [[unlikely]]
             grow(count);
         poison(next_, count * sizeof(T));
         return std::exchange(next_, next_ + count);
     }
-    // Gives back everything from `first` on. Only what was taken last can be given back.
+    // Gives back everything from `first` on.
     void give_back(T *first) { next_ = first; }
 
 private:
@@ -144,17 +141,14 @@ public:
     void reserve(size_t count) { objects_.reserve(count); }
     // Grows by `count` items. The caller must write an owned reference into each before anything can raise.
     PyObject **extend(size_t count) { return objects_.extend(count); }
-    // Grows by `count` references of its own that the caller has put there, for which there was room.
     void add_written(size_t count) { objects_.add_written(count); }
-    // For a buffer that has the room: nothing is checked. Takes the reference.
     void push_reserved(PyObject *object) { objects_.push_reserved(object); }
     void push_new(nb::object object) { objects_.push(object.ptr()), object.release(); }
     void push_borrowed(PyObject *object) { objects_.push(incref(object)); }
     // Replaces the i-th object. The finalizer of the old one may run here.
     void replace(size_t i, nb::object object) { nb::steal(std::exchange(objects_[i], object.release().ptr())).reset(); }
     nb::object pop_owned() { return nb::steal(objects_.pop()); }
-    // Moves the objects from `base` on into a tuple or list. Nobody can see it before it is full: no code
-    // runs between the allocation and the last item.
+    // Moves the objects from `base` on into a tuple or list. No code runs before it is full, so nobody can see it.
     nb::object take_tuple(size_t base = 0) {
         const size_t count = size() - base;
         nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
@@ -179,7 +173,7 @@ public:
     void drop_to(size_t size) {
         while (objects_.size() > size) decref(objects_.pop());
     }
-    // Forgets the objects from `size` on without releasing them: somebody else owns their references now.
+    // Forgets the objects from `size` on: somebody else owns their references now.
     void forget_to(size_t size) { objects_.resize_down(size); }
 
 private:

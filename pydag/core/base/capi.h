@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPython API with its errors checked. The only file that counts references by hand or asks
-// for the version of Python: everywhere else an owning type does the counting.
+// The CPython API with its errors checked. Only this file counts references by hand or asks for the version of Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -22,8 +21,8 @@ inline PyObject *incref(PyObject *object) {
     return object;
 }
 inline void decref(PyObject *object) { Py_DECREF(object); }
-// Releases a reference to a class unless it is the last one. Returns whether it did. Free-threaded builds can't tell;
-// but a Python class is in its own MRO, so that the collector alone ends it.
+// Releases a reference to a class unless it is the last one. Returns whether it did. Free-threaded builds can't tell,
+// but a Python class is in its own MRO, so only the collector ends it.
 inline bool decref_unless_last(PyObject *type) {
 #ifndef Py_GIL_DISABLED
     if (Py_REFCNT(type) <= 1) return false;
@@ -79,11 +78,11 @@ nb::object call(nb::handle function, const Arguments &...arguments) {
 
 inline bool is_exact_str(PyObject *object) { return PyUnicode_CheckExact(object); }
 inline PyObject *as_object(PyTypeObject *type) { return reinterpret_cast<PyObject *>(type); }
-// The class of an object, owned: code that runs meanwhile may give the object another one.
+// The class of an object, owned, since code may give the object another class.
 inline nb::object class_of(nb::handle object) { return nb::borrow(as_object(Py_TYPE(object.ptr()))); }
 inline bool is_heap_type(PyTypeObject *type) { return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE); }
 
-// Hides a dict from gc.get_objects() and the like. Only for a dict of constants, which is part of no cycle.
+// Hides a dict from gc.get_objects(). Only for a dict of constants, which is part of no cycle.
 inline void hide_from_collector(nb::handle dict) {
     if (PyObject_GC_IsTracked(dict.ptr())) PyObject_GC_UnTrack(dict.ptr());
 }
@@ -111,7 +110,6 @@ inline nb::object new_frozen_dict(nb::handle dict) {
 }
 
 // Whether two attribute names are the same text; `name` is an exact string. Runs no Python code.
-// Names are nearly always interned, and two interned strings are equal if they are one.
 inline bool is_same_name(PyObject *name, PyObject *other) {
     if (name == other) return true;
     if (!PyUnicode_Check(other) || (PyUnicode_CHECK_INTERNED(name) && PyUnicode_CHECK_INTERNED(other))) return false;
@@ -149,7 +147,7 @@ inline void redirect_calls(PyObject *function, [[maybe_unused]] vectorcallfunc e
     PyFunction_SetVectorcall(reinterpret_cast<PyFunctionObject *>(function), entry);
 #endif
 }
-// What a dict has for a key; null if it has none. Raises what the key's `__hash__` or `__eq__` raises.
+// The value of a key of a dict, or null. Raises what the key's `__hash__` or `__eq__` raises.
 inline nb::object find_in_dict(nb::handle dict, nb::handle key) {
 #ifdef Py_GIL_DISABLED
     PyObject *found = nullptr;
@@ -161,8 +159,8 @@ inline nb::object find_in_dict(nb::handle dict, nb::handle key) {
     return found;
 #endif
 }
-// A number that changes whenever an attribute of the class, or of a class that it inherits from, changes.
-// No two classes have ever had the same one. 0 if the class has none at the moment.
+// A number that changes with each attribute of the class or of its bases. No two classes have ever had the same number.
+// 0 if the class has none at the moment.
 inline unsigned version_of(PyTypeObject *type) {
 #if PY_VERSION_HEX >= 0x030C0000
     return load_shared(type->tp_version_tag);
@@ -182,15 +180,15 @@ inline unsigned assign_version(PyTypeObject *type) {
 #endif
     return version_of(type);
 }
-// Whether an object is meant as a yes or no: None, or an instance of a class that has a `__bool__`. Other
-// objects are true by default, or by their length, which nobody meant as an answer.
+// Whether an object can be meant as a yes or no: None, or an instance of a class with a `__bool__`. Other objects are
+// true by default or by their length.
 inline bool has_truth(nb::handle object) {
     const PyNumberMethods *const methods = Py_TYPE(object.ptr())->tp_as_number;
     return object.is_none() || (methods && methods->nb_bool);
 }
 
-// An instance of a subclass of tuple, made as `tuple.__new__` makes it: no `__new__` of the class runs.
-// It takes the references of the `count` items; on failure they stay with the caller.
+// An instance of a subclass of tuple, made by `tuple.__new__`. It takes the references of the items; on failure they
+// stay with the caller.
 inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, size_t count) {
 #if PY_VERSION_HEX < 0x030E0000
     nb::object tuple = checked(type->tp_alloc(type, static_cast<Py_ssize_t>(count)));
@@ -206,8 +204,8 @@ inline nb::object tuple_of_class(PyTypeObject *type, PyObject *const *items, siz
 #endif
 }
 
-// Whether there are just `count` references to `object`. Free-threaded builds split the count
-// between threads, so there the answer is always no.
+// Whether there are just `count` references to `object`. Always false on free-threaded builds, which split the count
+// between threads.
 inline bool has_references(PyObject *object, Py_ssize_t count) {
 #ifdef Py_GIL_DISABLED
     (void)object, (void)count;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which constants the core may keep alive after the user has dropped them: small texts, small numbers
-// and None. Nobody can tell, and they take little memory.
+// Which constants the core may keep alive after the user has dropped them: small texts, small numbers and None.
 #pragma once
 
 #include "base/capi.h"

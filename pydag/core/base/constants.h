@@ -2,9 +2,8 @@
 //
 // The Python objects that the core knows by name: what it imports, and the strings that it looks up.
 //
-// All are made when the module is. A static variable within a function would be made at first use, and
-// other threads that come there wait until it is made. But if making it imports something, Python code
-// runs, which may wait for one of those threads: then none of them ever goes on.
+// All are made when the module is. If a static variable within a function imported something at first use, other
+// threads would wait for it, while the imported code may wait for one of these threads.
 #pragma once
 
 #include "base/capi.h"
@@ -25,8 +24,7 @@ namespace pydag {
 
 inline constexpr size_t kNumTreeKinds = 12;  // of optree.PyTreeKind
 
-// Owned for the life of the process: a static owning object would be destroyed after the
-// interpreter is gone.
+// Owned for the life of the process: a static owning object would be destroyed after the interpreter.
 struct Constants {
     PyTypeObject *default_dict, *deque;
     PyTypeObject *frozen_dict;   // null in a Python that has none

@@ -16,12 +16,11 @@ struct DictChanges {
     bool are_unknown = false;  // which keys it was
 };
 
-// Counts the changes of a few dicts. From 3.12 on the interpreter calls a watcher; before, each dict carries a version
-// that every change renews.
+// Counts the changes of a few dicts: by a watcher, which Python has from 3.12 on; before, by the version of each dict.
 class DictWatch {
 public:
-    // `address_of(key)`: what a key is known by; null for a key that can't be told apart from others.
-    // `is_plain(key)`: whether no Python code runs where it is compared with another one.
+    // `address_of(key)`: identifies a key; null for a key that can't be told apart from others.
+    // `is_plain(key)`: whether comparing it with another key runs no Python code.
     DictWatch(PyObject *(*address_of)(PyObject *key), bool (*is_plain)(PyObject *key)) {
         address_of_ = address_of;
         is_plain_ = is_plain;
@@ -38,7 +37,6 @@ public:
         Py_ssize_t position = 0;
         for (PyObject *key, *value; PyDict_Next(dict.ptr(), &position, &key, &value);) note_key(key);
     }
-    // Any other number than before means a change.
     uint64_t num_changes() {
 #ifndef PYDAG_HAS_DICT_WATCHERS
         for (int i = 0; i < count_; ++i) {

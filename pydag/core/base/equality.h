@@ -2,9 +2,8 @@
 //
 // Equality of keys, aux_data and the values of meta fields: identity, then `==`.
 //
-// What an object's `__eq__` raises passes. But an `==` that gives an array, as that of a number of NumPy's with a tuple
-// does, says of no use that the two are equal, and they aren't. So tuples, lists and dicts are compared here item by
-// item: their own `==` would raise what the array raises.
+// An exception of `__eq__` passes through. But where `==` gives an array, the two objects are unequal. So tuples, lists
+// and dicts are compared here item by item: their own `==` would raise what the truth of the array raises.
 #pragma once
 
 #include "base/interrupt.h"
@@ -16,16 +15,15 @@ namespace pydag {
 // May run Python code.
 bool are_equal_objects(nb::handle a, nb::handle b);
 
-// Compares two objects with all that they hold, on the heap: what holds what may be deep.
-
-// What a comparison of two objects says without a look at what they hold.
+// Compares two objects and their items, without recursion.
+// The result of comparing two objects without their items.
 enum class Sameness { kSame, kDifferent, kByItems };
 constexpr Sameness as_sameness(bool is_same) { return is_same ? Sameness::kSame : Sameness::kDifferent; }
 
 // Two tuples whose items have yet to be compared, one by one.
 struct ItemPairs {
     nb::object items, others;
-    // False if the numbers of items differ, or if somebody hasn't filled them yet.
+    // False if the numbers of items differ, or if items are missing.
     bool are_comparable() const {
         return PyTuple_GET_SIZE(items.ptr()) == PyTuple_GET_SIZE(others.ptr()) && is_filled(items) && is_filled(others);
     }

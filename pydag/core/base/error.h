@@ -2,9 +2,8 @@
 //
 // Errors that say what, where and what to do.
 //
-// Code that a walk calls raises with `fail`; it doesn't know where in the tree it is. The walk catches the
-// exception and adds the path: to the text of the library's own errors, and as a PEP 678 note to a user's
-// exception, which otherwise passes through unchanged.
+// Code that a walk calls raises with `fail` and doesn't know where in the tree it is. The walk adds the path: to the
+// text of the library's own errors, and as a note (PEP 678) to a user's exception.
 #pragma once
 
 #include "base/capi.h"
@@ -37,8 +36,7 @@ void make_exceptions(nb::module_ &module);
 // For a list or tuple that was found while somebody is still filling it (see `is_filled`).
 [[noreturn]] void fail_unfilled();
 
-// repr() that stays short and shallow, whatever the object: a shared structure can be
-// exponentially long when written out. Raises no Exception of the object's own.
+// A short and shallow repr(): a shared structure can be exponentially long. Raises no Exception of the object's own.
 nb::object short_repr(nb::handle object);
 
 // The value in a record of the core (box.h); TypeError for any other object.
@@ -60,8 +58,8 @@ using Steps = std::vector<Step>;
 // "tree['layers'][3].w"; the middle of a very long one is left out.
 std::string path_text(const Steps &steps, const char *root = "tree");
 
-// What the user calls a tree: a str, or a tuple of them, one for each child of a tuple, such as ("args", "kwargs").
-// Without one it is "tree".
+// The user's name of a tree: a str, or a tuple of them, one for each child of a tuple, such as ("args", "kwargs").
+// By default "tree".
 class Roots {
 public:
     Roots() = default;
@@ -72,13 +70,11 @@ private:
     nb::object roots_;
 };
 
-// Turns the exception in flight into a Python error that names a path. Call it in a catch
-// block. `doing`: "flattening", "unflattening", ... An exception object that is raised again and again
-// gets each note once, and no more than twenty.
+// Turns the exception in flight into a Python error that names a path. Call it in a catch block. `doing`: "flattening",
+// "unflattening", ...
 [[noreturn]] void rethrow_at(const std::string &path, const char *doing);
 
-// The same with a function that makes the path. If that function fails, as it does without memory, the
-// exception goes on without a path.
+// The same with a function that makes the path. If it fails, the exception goes on without a path.
 template <std::invocable MakePath>
 [[noreturn]] void rethrow_at(MakePath make_path, const char *doing) {
     std::string text;
@@ -91,15 +87,13 @@ template <std::invocable MakePath>
     rethrow_at(text, doing);
 }
 
-// Adds a note to an exception, unless it has it already, or has more notes than anybody would read. May leave a
-// Python error behind.
+// Adds a note to an exception, which gets each note once, and no more than twenty. May leave a Python error behind.
 void add_note(nb::object exception, const std::string &note);
 
 // Sets the Python error that stands for the exception in flight.
 void set_python_error();
 
-// Runs the body of a function that CPython calls, which must not let a C++ exception out: it returns `on_error`, and
-// the error is Python's.
+// Runs the body of a function that CPython calls: turns a C++ exception into a Python error and returns `on_error`.
 template <class Result, class Body>
 Result slot(Result on_error, Body &&body) {
     try {

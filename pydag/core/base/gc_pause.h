@@ -21,8 +21,8 @@ public:
     void end() {
         if (kIsNeeded && std::exchange(was_enabled_, 0)) PyGC_Enable();
     }
-    // Calls a function that runs Python code, without a pause; if there was one, there is one again behind it.
-    // None begins again where the code has turned the collector off, or where the function throws.
+    // Interrupts the pause for a function that runs Python code. The pause doesn't go on if that code turned the
+    // collector off, or if it throws.
     template <class Function>
     void while_ended(Function function) {
         const int was_paused = was_enabled_;

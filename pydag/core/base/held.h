@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a walk that runs no Python code keeps what it takes out of containers until its end.
-//
-// With the GIL nothing changes meanwhile, so the container keeps it, and these types only pass it on. Without the GIL
-// another thread may change the container: then the walk owns what it has taken.
+// How a walk that runs no Python code keeps objects that it takes out of containers. With the GIL the containers keep
+// them. Without the GIL another thread may change a container, so the walk owns the objects.
 #pragma once
 
 #include "base/buffer.h"

@@ -2,12 +2,8 @@
 //
 // Maps objects to small integers by identity (`is`), never by `==`.
 //
-// The caller must own every object that it adds until the table is gone. Without that a temporary
-// made by a custom flatten function could die within the walk, and a later object allocated at the
-// same address would be reported as shared with it.
-//
-// Runs no Python code while it probes: pointers are hashed and compared, objects are not. So a
-// lookup cannot re-enter the table.
+// The caller must own every object that it adds until the table is gone. Otherwise a temporary object could die within
+// the walk, and a later object at the same address would be reported as shared with it. Runs no Python code.
 #pragma once
 
 #include "base/buffer.h"
@@ -72,8 +68,7 @@ private:
         while (slots_[i] && entries_[slots_[i] - 1].object != object) i = (i + 1) & mask;
         return slots_[i];
     }
-    // Objects that are made one after the other lie side by side, and so do their slots: 16 to a line of
-    // the processor's cache.
+    // Objects that are made one after the other lie side by side, and so do their slots: 16 to a cache line.
     size_t first_index(PyObject *object) const {
         constexpr int kLineBits = 4;
         const uintptr_t address = reinterpret_cast<uintptr_t>(object) / sizeof(PyObject);

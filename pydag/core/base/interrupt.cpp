@@ -4,9 +4,8 @@
 namespace pydag {
 namespace {
 
-// CPython's own mark on the state of the main thread, since 3.13. It is no part of the API: a version that gives
-// its bits other meanings makes walks slower (they give up for nothing) or deaf, but never wrong, and the tests of
-// interruption notice.
+// CPython's own mark on the state of the main thread, since 3.13. It is no part of the API: if its bits get other
+// meanings, walks give up for nothing or notice no signal, and tests fail.
 constexpr uintptr_t kSignalsPending = 2;
 template <class Thread>
 constexpr bool has_mark = requires(Thread thread) { thread.eval_breaker; };
@@ -25,8 +24,7 @@ bool is_signal_waiting() { return is_marked(PyThreadState_Get()); }
 
 bool LookingSteps::must_give_up_now() {
     left_ = kBetween;
-    // Where only Ctrl-C can be told, a walk that goes over more than fits in a second gives up for the sake of
-    // other signals.
+    // Where only Ctrl-C can be noticed, a walk of about a second gives up for the sake of other signals.
     constexpr uint32_t kMostRounds = (1 << 26) / kBetween;
     if (!has_mark<PyThreadState> && ++rounds_ == kMostRounds) return true;
     return is_signal_waiting();
@@ -34,8 +32,7 @@ bool LookingSteps::must_give_up_now() {
 
 void detail::run_handlers() {
     steps_left = kStepsBetween;
-    // PyErr_CheckSignals may also collect garbage, where that is due. Walks make many objects, and would do so
-    // again and again.
+    // PyErr_CheckSignals may also collect garbage, which walks would cause again and again.
     if (has_mark<PyThreadState> && !is_signal_waiting()) return;
     checked(PyErr_CheckSignals());
 }

@@ -2,15 +2,13 @@
 //
 // Ctrl-C ends a walk, however long it would last.
 //
-// Python runs the handlers of signals between two instructions of Python code, and a walk has none. So a walk
-// asks for them itself, every few thousand steps. A handler is Python code like any other: it may raise, change
-// the tree, or call the library. There are two ways to live with that:
+// Python runs the handlers of signals between two instructions of Python code, so a walk runs them itself, every few
+// thousand steps. A handler may raise, change the tree, or call the library. Therefore:
 //
-// A walk that owns all that it uses calls `interruptible_step` at each step; what a handler raises ends it.
+// A walk that owns all that it uses calls `interruptible_step` at each step; an exception of a handler ends it.
 //
-// A walk that only looks, and owns nothing, can't let a handler run. It asks `is_signal_waiting` now and then,
-// which runs none, and gives up if one waits. Its caller goes on with a walk that owns what it uses, and that one
-// lets the handler run.
+// A walk that borrows asks `is_signal_waiting` now and then and gives up if a signal waits. Its caller goes on with a
+// walk that owns what it uses.
 #pragma once
 
 #include "base/threads.h"
@@ -24,27 +22,25 @@ inline constinit PYDAG_OWN_OF_THREAD uint32_t steps_left = kStepsBetween;
 void run_handlers();
 }  // namespace detail
 
-// One step of a walk that may last. Runs the handlers of the signals that have come, every so often, and throws
-// what one of them raises.
+// One step of a walk. Runs the handlers of signals every so often, and throws what they raise.
 inline void interruptible_step() {
     if (--detail::steps_left == 0) [[unlikely]]
         detail::run_handlers();
 }
-// The same, for a walk that keeps the collector from running: it is on while a handler runs.
+// The same for a walk that pauses the collector, which is on while a handler runs.
 template <class Pause>
 void interruptible_step(Pause &pause) {
     if (--detail::steps_left == 0) [[unlikely]]
         pause.while_ended(detail::run_handlers);
 }
 
-// Whether a signal has come whose handler hasn't run yet, as far as can be told without running any Python code:
-// before 3.13 only Ctrl-C can be told. Always false outside of the main thread, where no handlers run.
+// Whether a signal has come whose handler hasn't run yet. Runs no Python code. Before 3.13 only Ctrl-C is noticed.
+// Always false outside of the main thread, where no handlers run.
 bool is_signal_waiting();
 
-// Counts the steps of a walk that only looks.
+// Counts the steps of a walk that borrows.
 class LookingSteps {
 public:
-    // How many steps such a walk may take between two questions.
     static constexpr uint32_t kBetween = 1 << 16;
 
     // Takes a step. Whether the walk has to give up.

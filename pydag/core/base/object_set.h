@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells whether an object was met before, by identity, and nothing else. That takes a fraction of the
-// memory of an IdentityTable: one word has a bit for each address within a kilobyte at which an object
-// could begin, and objects that are made together lie close to one another.
-//
-// As with an IdentityTable, the caller must own each object, and no Python code runs.
+// A set of objects by identity. It takes a fraction of the memory of an IdentityTable: one word has a bit for each
+// address within a kilobyte at which an object could begin, and objects that are made together lie close to one
+// another. The caller must own each object. Runs no Python code.
 #pragma once
 
 #include "base/capi.h"

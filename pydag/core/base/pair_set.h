@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pairs that a walk over two things in step has met. Where both are shared, a pair comes again: the walk
-// goes below it once, so its cost is linear in pairs of objects and not in pairs of paths.
+// Pairs that a walk over two trees in step has met. It goes below each pair once, so its cost is linear in pairs of
+// objects and not of paths.
 //
-// A half of a pair is a position in a structure, or an object, which counts by its address. The set owns
-// its objects: otherwise one could die during the walk and another one get its address.
-//
-// Runs no Python code.
+// A pair consists of positions in a structure, or of objects, which count by their addresses. The set owns its objects:
+// otherwise an address could be used again during the walk. Runs no Python code.
 #pragma once
 
 #include "base/buffer.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys of dicts that are the same to a walk along a known structure. Trees that are made anew, or read from a file,
-// have new strings of the same texts.
+// Equality of keys for a walk along a known structure. Trees that are made anew, or read from a file, have new strings
+// of the same texts.
 #pragma once
 
 #include "base/capi.h"

@@ -18,8 +18,8 @@ constinit thread_local StackBounds stack_bounds = {0, UINTPTR_MAX};
 
 namespace {
 
-// Enough for what a function of the library takes and for what Python code that it calls may take before it
-// calls the library again; on a small stack a part of it, so that something is left.
+// The reserve is enough for a function of the library and for Python code that it calls before that calls the library
+// again; on a small stack it is a part of the stack.
 StackBounds bounds_of(uintptr_t low, size_t size) {
     constexpr size_t kLeast = 64 << 10, kMost = 512 << 10;
     return {low, std::min(std::clamp(size / 8, kLeast, kMost), size / 2)};

@@ -14,8 +14,7 @@ inline uint64_t mix(uint64_t hash, uint64_t bits) {
     return hash ^ hash >> 32;
 }
 
-// Of a string, an instance of a subclass too, what it says. It is kept in one way only: with one, two or four
-// bytes a character, as few as it needs.
+// The text of a string or of an instance of a subclass. Python stores equal texts in the same bytes.
 inline uint64_t mix_text(uint64_t hash, PyObject *text) {
     const auto length = static_cast<size_t>(PyUnicode_GET_LENGTH(text));
     const auto *bytes = static_cast<const unsigned char *>(PyUnicode_DATA(text));
@@ -30,7 +29,7 @@ inline uint64_t mix_text(uint64_t hash, PyObject *text) {
     return hash;
 }
 
-// The same where it is a string; otherwise that it is there: who knows what it is equal to.
+// The same for a string; anything else may be equal to anything, so only its place counts.
 inline uint64_t mix_if_text(uint64_t hash, PyObject *object) {
     return object && PyUnicode_Check(object) ? mix_text(hash, object) : mix(hash, 0);
 }

@@ -11,8 +11,8 @@ namespace pydag {
 
 Mutex registry_mutex, turn_mutex;
 
-// Python forks while no other thread is within the core, so what a mutex guards is whole. But a mutex may have been
-// handed over to a thread that the child doesn't have.
+// After a fork a mutex may belong to a thread that the child doesn't have. What it guards is whole: Python forks while
+// no other thread is within the core.
 void make_mutexes() {
 #if defined(Py_GIL_DISABLED) && !defined(_WIN32)
     static bool are_made = false;
@@ -41,7 +41,7 @@ void on_end(PyObject *capsule) {
 
 }  // namespace
 
-// The thread's dict in CPython, in which C code keeps what belongs to the thread, is released when the thread ends.
+// The thread's dict in CPython is released when the thread ends.
 void destroy_with_thread(void *value, void (*destroy)(void *)) {
     const nb::error_scope pending;
     PyObject *const dict = PyThreadState_GetDict();

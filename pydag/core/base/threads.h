@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What threads share, and what guards it: docs/threads.md. With the GIL all of this is nothing: one thread runs at
-// a time, and others go on only where Python code may run.
+// What guards state that threads share (THREADS.md). With the GIL all of this is nothing.
 #pragma once
 
 #include "base/capi.h"
@@ -18,8 +17,7 @@
 
 namespace pydag {
 
-// Held for a few instructions that change what threads share. No Python code may run meanwhile, nor may anything
-// be released: a finalizer would be such code.
+// While it is locked no Python code may run, and no object may be released, since a finalizer is Python code.
 class Mutex {
 public:
     Mutex() = default;
@@ -55,9 +53,8 @@ private:
     Mutex &mutex_;
 };
 
-// While it lives, no other thread changes the dict, list, deque, or slots of the object: CPython's critical section.
-// It is interrupted where the thread has to wait for something, so between the first and the last look into the object
-// nothing may be called that waits. Two for one object must not live at the same time in one thread.
+// While it lives, no other thread changes the dict, list, deque, or slots of the object (CPython's critical section). A
+// call that waits would interrupt it. One thread must not lock an object twice.
 class Locked {
 public:
 #ifdef Py_GIL_DISABLED
@@ -74,12 +71,12 @@ private:
 #endif
 };
 
-// A value of which there is one for the process, or, where threads run at the same time, one for each thread. What is
-// only remembered to save time is kept so: no thread waits for another one, or reads what another one writes.
+// A value of which there is one for the process, or, where threads run at the same time, one for each thread: for
+// everything that is only remembered to save time.
 #ifdef Py_GIL_DISABLED
 
 namespace detail {
-// Calls `destroy(value)` when the thread ends, while it can still run Python code. The value is kept where that fails.
+// Calls `destroy(value)` when the thread ends, while it can still run Python code.
 void destroy_with_thread(void *value, void (*destroy)(void *));
 }  // namespace detail
 

@@ -42,9 +42,8 @@ nb::object tuple_of_numbers(const Numbers &numbers) {
     return tuple;
 }
 
-// An item of a tuple, borrowed; null if the tuple is shorter, or if the item has not been filled in yet.
-// A tuple that is made from an iterator is filled item by item, and others can find it through the
-// collector meanwhile.
+// An item of a tuple, borrowed; null if the tuple is shorter, or if the item has not been filled in yet. A tuple that
+// is made from an iterator is filled item by item, and can be found through the collector meanwhile.
 inline PyObject *item_or_null(nb::handle tuple, size_t i) {
     return i < static_cast<size_t>(PyTuple_GET_SIZE(tuple.ptr())) ? PyTuple_GET_ITEM(tuple.ptr(), i) : nullptr;
 }

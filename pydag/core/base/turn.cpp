@@ -34,8 +34,8 @@ public:
     Waiting(const Waiting &) = delete;
     Waiting &operator=(const Waiting &) = delete;
 
-    // Whether what this thread waits for can't come, since the thread that has it waits for this one, or for one that
-    // does. Of the threads in a circle the last one to wait finds all others waiting.
+    // Whether the thread that has the turn waits for this one, or for a thread that does. Of the threads in a circle
+    // the last one to wait finds all others waiting.
     bool closes_circle() const {
         const Guard guard(turn_mutex);
         const Turn *at = turn_;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one thread at a time may do, while Python code runs.
-//
-// Others wait for it; in the main thread the handlers of signals run meanwhile. The owner may itself wait for another
-// turn. Of threads that would wait for one another for ever, the last one gets an error.
+// A right that one thread at a time has, while Python code runs. Other threads wait for it; in the main thread the
+// handlers of signals run meanwhile. Of threads that would wait for one another for ever, the last one gets an error.
 #pragma once
 
 #include "base/threads.h"
@@ -17,8 +15,8 @@ public:
         const PyThreadState *const owner = owner_.load(std::memory_order_relaxed);
         return owner && owner == PyThreadState_Get();
     }
-    // RuntimeError, with this text, if the thread that has it waits for this one; and what the handler of a signal
-    // raises. Then this thread hasn't got it.
+    // Raises RuntimeError, with this text, if the thread that has it waits for this one; and what the handler of a
+    // signal raises.
     void begin(const char *circle) {
         if (!try_to_begin()) [[unlikely]]
             wait(circle);

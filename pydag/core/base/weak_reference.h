@@ -7,8 +7,7 @@
 
 namespace pydag {
 
-// Where a weak reference keeps the address of its object. Once the object is gone another address stands
-// there, for as long as the weak reference itself lives.
+// Where a weak reference keeps the address of its object; another address once the object is gone.
 inline PyObject *const *referent_address(nb::handle weakref) {
     return &reinterpret_cast<PyWeakReference *>(weakref.ptr())->wr_object;
 }

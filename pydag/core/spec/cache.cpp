@@ -21,8 +21,7 @@ namespace {
 constexpr size_t kSize = 64;
 constexpr size_t kNumPairs = kSize / 2;
 
-// A number that mostly differs between structures, made of the size, the classes of a few tuples, and the last keys of
-// a few mappings.
+// A number that mostly differs between structures: of their size, classes of a few tuples, last keys of a few mappings.
 uint64_t mark_of(const Structure &structure) {
     constexpr uint32_t kMost = 5;
     const uint32_t count = structure.num_refs;
@@ -86,8 +85,8 @@ struct Entry {
     bool must_ask = false;     // of the structure that is here, living or kept
     uint64_t last_mark = 0;    // of the structure that came last
 
-    // Notes this structure as the last one. Returns whether it, or one like it, also came last time. Only then it
-    // is kept: most structures that come once never come again, and keeping them would cost time and memory.
+    // Notes this structure as the last one. Returns whether it, or one like it, was the last one before. Only then it
+    // is kept: most structures never come again, and keeping them would cost time and memory.
     bool note_and_compare(const Structure &structure) {
         const uint64_t mark = mark_of(structure);
         return std::exchange(last_mark, mark) == mark;
@@ -99,7 +98,7 @@ struct Entry {
         return spec.is_valid() && nb::inst_ptr<Spec>(spec)->has_nodes_of(type);
     }
 
-    // Empties the entry. Releasing what it held may run code that calls this function again.
+    // Empties the entry. May run code that calls this function again.
     void reset() {
         if (!living && kept.is_empty()) return;
         const Spec dropped = kept.give_up();
@@ -107,7 +106,7 @@ struct Entry {
         living_holdings = {};
     }
 };
-// In pairs: roots whose hashes fall on the same pair don't evict each other, until a third one comes.
+// In pairs: two roots whose hashes fall on the same pair don't evict each other.
 struct Cache {
     Entry entries[kSize];
     bool was_second[kNumPairs] = {};  // which of each pair was used last
@@ -116,7 +115,7 @@ struct Cache {
 Cache &own() { return OwnOfThread<Cache>::get(); }
 Entry *entries() { return own().entries; }
 
-// Where what is remembered of such a root stands, or will stand.
+// The entry for such a root.
 size_t slot_of(uint64_t root) {
     Cache &cache = own();
     const size_t pair = root % kNumPairs, first = 2 * pair;
@@ -229,8 +228,8 @@ void Spec::leave_cache() {
     }
 }
 
-// Releasing a structure may run code that begins a walk. That walk may take a structure that is still there,
-// but must not put it back afterwards: the second increment sees to that.
+// Releasing a structure may run code that begins a walk. Because of the second increment that walk doesn't put a
+// structure back that it has taken meanwhile.
 void forget_specs(PyTypeObject *type) {
     ++own().generation;
     for (size_t i = 0; i < kSize; ++i)

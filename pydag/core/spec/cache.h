@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The structures that were met last, for walks to follow, so that a tree of a known structure
-// gets the spec that it got before.
+// The structures that were met last: a walk follows them, and a tree of a known structure gets its spec again.
 //
-// A living spec owns its structure, and the cache only points to it. A spec that dies leaves its
-// structure to the cache, if that may keep it (kept_structure.h). So the cache never keeps a spec alive,
-// but up to kSize structures, of 50 MB in all and without any object of the user's. It is emptied by
-// `clear_caches()`. If a class is registered or unregistered, it forgets the structures with nodes of that class. (The
-// classes of leaves are part of no structure: a walk looks them up each time.)
+// A living spec owns its structure, and the cache only points to it. A spec that dies leaves its structure to the
+// cache, if that may keep it (kept_structure.h). So the cache keeps no spec alive, but up to kSize structures, of 50 MB
+// in all and without any object of the user's. `clear_caches()` empties it; registering or unregistering a class
+// removes the structures with nodes of that class. (Leaves' classes are part of no structure: a walk looks them up each
+// time.)
 //
-// Where threads run at the same time, each has a cache of its own, of that size. A spec is in the cache of the thread
-// that made it; if another thread destroys it, its structure is not kept.
+// Where threads run at the same time, each has a cache of its own. If another thread destroys a spec, its structure is
+// not kept.
 #pragma once
 
 #include "spec/kept_structure.h"
@@ -19,7 +18,7 @@
 
 namespace pydag {
 
-// A reference that a structure has otherwise, by its index.
+// Another reference for a structure, by its index.
 struct OtherRef {
     uint32_t index;
     nb::object ref;
@@ -38,7 +37,7 @@ struct Setting {
 // A structure out of the cache, while a walk follows it. It can't go away meanwhile.
 class CachedStructure {
 public:
-    // What is remembered for trees whose root looks like this one's.
+    // The structure for trees with such a root.
     CachedStructure(PyObject *root, const Setting &setting);
     CachedStructure(const CachedStructure &) = delete;
     CachedStructure &operator=(const CachedStructure &) = delete;
@@ -49,14 +48,14 @@ public:
 
     // Whether it has nodes that must be asked (structure/node_refs.h).
     bool must_ask() const { return must_ask_; }
-    // Puts these references into the structure; what stood there is in `others` then. False if a spec owns it.
+    // Exchanges these references with those of the structure. False if a spec owns it.
     bool replace_refs(OtherRefs &others);
 
     // A tuple of the paths of its leaves, kept with it; null where they are too many.
     nb::object paths();
     // The spec of the remembered structure: the living one, or a new one.
     nb::object take_spec();
-    // Replaces what is remembered by the structure in `builder`; returns its spec.
+    // Remembers the structure in `builder` instead; returns its spec.
     nb::object take_spec(StructureBuilder &&builder);
     // The same without a spec: `structure()` is then the structure of `builder`.
     void keep(StructureBuilder &&builder);
@@ -65,7 +64,7 @@ private:
     void take_entry();
     void register_spec(nb::handle spec);
 
-    // Whether the cache has forgotten nothing since the walk began. If it has, the walk's structure isn't put into it:
+    // Whether the cache has forgotten nothing since the walk began. Otherwise the walk's structure isn't put into it:
     // its classes may have been registered anew.
     bool is_current() const;
 
@@ -82,8 +81,7 @@ private:
 
 // Forgets the structures with nodes of this class, which need not exist any more; null: all structures.
 void forget_specs(PyTypeObject *type = nullptr);
-// Changes whenever something is forgotten, by any thread: a structure that was taken from it holds for as long as this
-// stays the same.
+// Changes whenever a thread forgets something: a structure from the cache is valid as long as this number is the same.
 uint64_t cache_generation();
 
 }  // namespace pydag

@@ -10,7 +10,7 @@ namespace pydag {
 // The spec of the root's child number `index`, which must exist.
 nb::object child_spec(const Structure &structure, uint32_t index);
 
-// A list with the spec of each of the root's slots. Slots that hold one object get one spec.
+// A list with the spec of each of the root's slots; one spec for slots with one object.
 nb::object children_specs(const Structure &structure);
 
 // A leaf, in a structure with these options.

@@ -42,9 +42,9 @@ bool have_ranks(const Keys &keys, nb::handle ranks) {
     return agrees;
 }
 
-// The Keys that `keys_of` makes for a mapping with these strings, if its order is the one that was written. Equal
-// specs then have the same Keys object, also after pickling. Null if the order is another one, or if `makes_new` is
-// false and they would have to be made.
+// The Keys that `keys_of` makes for a mapping with these strings, so that equal specs have the same Keys object, also
+// after pickling. Null if they have another order than was written, or if they are not remembered and `makes_new` is
+// false.
 nb::object usual_keys(nb::handle inserted, nb::handle ranks, Role role, bool makes_new) {
     PyObject *const *const names = &PyTuple_GET_ITEM(inserted.ptr(), 0);
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(inserted.ptr()));

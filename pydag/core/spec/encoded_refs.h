@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The references of a structure as plain picklable objects, and back. Most are picklable as they are. Keys are
-// written as (the keys in insertion order, None or the index of each in traversal order), and registrations as
-// (class, namespace). Whatever is read is checked: errors are `Malformed` and name the reference by its index.
+// The references of a structure as plain picklable objects, and back. Keys are written as (the keys in insertion order,
+// None or the index of each in traversal order), registrations as (class, namespace), others as they are. All that is
+// read is checked: errors are `Malformed` and name the reference by its index.
 #pragma once
 
 #include "base/tuples.h"

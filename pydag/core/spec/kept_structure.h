@@ -2,11 +2,10 @@
 //
 // A structure that no spec owns any more, kept for the next tree that has it.
 //
-// It keeps nothing alive that anybody could miss or that is large: its references are small constants,
-// what the registry holds anyway, the marks by which a library says what is a child, and classes that
-// aren't the user's. The classes of namedtuples are
-// known by weak references meanwhile: a structure is of no use any more once one of them is gone. What a node
-// says each time that it is asked (structure/node_refs.h) is left out, but for a few small constants.
+// It keeps no object of the user's alive: its references are small constants, registrations, the marks by which a
+// library says what is a child, and builtin classes. It has weak references to the classes of namedtuples, and is of no
+// use once one of them is gone. The answers of nodes that must be asked (structure/node_refs.h) are left out, except
+// for a few small constants.
 #pragma once
 
 #include "spec/spec.h"
@@ -35,7 +34,7 @@ public:
     bool has_nodes_of(PyTypeObject *type) { return spec_.has_nodes_of(type); }
     // Takes the structure from `from` if it may be kept and there is room.
     void put(Spec &from, Holdings &&holdings);
-    // Gives it back to `to`, which is empty; or nothing, where one of its classes is gone.
+    // Gives it back to `to`, which is empty, unless one of its classes is gone.
     Holdings take(Spec &to);
     // Gives it up, for the caller to release: that may run Python code.
     Spec give_up();
@@ -44,8 +43,8 @@ private:
     // Gives up the references to these classes, which stand in `spec`; false if that would be the end of one.
     static bool let_go(const Structure &spec, const std::vector<Holdings::Class> &classes);
 
-    // Puts None, or no keys, in the place of what nodes said, into `left_out`; unless it is small and constant. Returns
-    // the size of what stays.
+    // Moves answers into `left_out`, except for small constants, and puts None, or no keys, in their places. Returns
+    // the size of the answers that stay.
     static size_t leave_out(Spec &spec, const std::vector<uint32_t> &answers, std::vector<nb::object> &left_out);
 
     Spec spec_;  // without a reference to the classes in it that must not be owned

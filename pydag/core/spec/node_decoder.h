@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes that came from outside, checked. Nothing in them is believed: errors are `Malformed` and name the
-// node or the reference by its index.
+// Checks nodes that came from outside: errors are `Malformed` and name the node or the reference by its index. The
+// nodes come from a Source:
 //
-// Where the nodes come from is a Source:
-//
-//   size_t size()                         how many there are
-//   Node read(size_t i, size_t *indices)  the i-th node, and where its references stand among all: `num_refs(node)`
-//                                         indices. Asked once for each node, in their order.
+//   size_t size()                         the number of nodes
+//   Node read(size_t i, size_t *indices)  the i-th node, and the indices of its references among all; called once for
+//                                         each node, in their order
 #pragma once
 
 #include "base/interrupt.h"
@@ -21,7 +19,7 @@
 
 namespace pydag {
 
-// Checks the nodes one by one: there is one root, subtrees are complete, aliases follow finished anchors.
+// Checks that there is one root, that subtrees are complete, and that aliases follow finished anchors.
 class NodeChecker {
 public:
     explicit NodeChecker(bool none_is_leaf) : none_is_leaf_(none_is_leaf) {}
@@ -65,9 +63,8 @@ private:
     std::vector<char> finished_;  // of each anchor: 0 open, 1 complete, 2 has an alias
 };
 
-// Calls `use` with each node, and the indices of its references, once all is checked that can be checked without the
-// references themselves: nesting, anchors and aliases, and that each reference is used. Returns the number of shared
-// objects.
+// Checks nesting, anchors and aliases, and that each reference is used. Calls `use` with each node and the indices of
+// its references. Returns the number of shared objects.
 template <class Source, class Use>
 uint32_t for_each_node(Source &source, bool none_is_leaf, size_t num_refs_given, Use use) {
     const size_t size = source.size();

@@ -5,8 +5,8 @@
 //   (format, none_is_leaf, namespace, nodes, indices, refs)
 //
 // `nodes` is 8 bytes a node: the code of its kind (types/kind.h), is_anchor, 0, 0, and the count as 4 bytes, the lowest
-// first. `refs` holds the distinct references, written out as encoded_refs.h says. `indices` has for each reference, in
-// order, its index in `refs`: in 1, 2 or 4 bytes, the lowest first, as the number of `refs` requires.
+// first. `refs` has the distinct references (encoded_refs.h), `indices` the index in `refs` of each reference: 1, 2 or
+// 4 bytes, the lowest first, as the number of `refs` requires.
 #include "spec/encoded_refs.h"
 #include "spec/malformed.h"
 #include "spec/node_decoder.h"
@@ -47,8 +47,7 @@ uint32_t read_word(const unsigned char *bytes) {
            static_cast<uint32_t>(bytes[3]) << 24;
 }
 
-// A node made as one word, where its bytes have that order: written member by member and read as a whole, it would
-// wait for the processor to put it together.
+// Makes a node as one word: reading a word that was written member by member makes the processor wait.
 Node make_node(uint8_t kind, bool is_anchor, uint32_t count) {
     if constexpr (std::endian::native == std::endian::little)
         return std::bit_cast<Node>(kind | uint64_t{is_anchor} << 8 | uint64_t{count} << 32);

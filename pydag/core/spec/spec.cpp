@@ -60,9 +60,8 @@ bool Spec::has_nodes_of(PyTypeObject *cls) {
 
 namespace {
 
-// The hash of the strings in an object: of a string its text, of a tuple without an equality of its own the texts
-// and indices of the strings in it. Anything else doesn't count, since objects that are equal may differ in all that
-// could be hashed here.
+// The hash of a string, or of the strings in a tuple without an equality of its own, by their texts and indices. All
+// else doesn't count, since equal objects may differ in it.
 uint64_t hash_of_texts(PyObject *object) {
     if (PyUnicode_Check(object)) return mix_text(1, object);
     uint64_t hash = 0;
@@ -173,8 +172,8 @@ void release(const Structure &structure) {
     std::free(const_cast<Node *>(structure.nodes));
 }
 
-// Puts a structure off until the one that is being released is done. False without memory for that: then it has to be
-// released at once, since no exception may leave a slot that the collector calls.
+// Puts a structure off until the one that is being released is done. False without memory: no exception may leave a
+// slot that the collector calls.
 bool wait(std::vector<Structure> &waiting, const Structure &structure) {
     try {
         waiting.push_back(structure);
@@ -186,8 +185,8 @@ bool wait(std::vector<Structure> &waiting, const Structure &structure) {
 
 }  // namespace
 
-// Empties the spec before it releases anything, since a finalizer may look at it. A spec may be the last owner of
-// another one, and that one of a third: from some depth on they wait in a list, so that the stack doesn't overflow.
+// Empties the spec before it releases anything, since a finalizer may use it. A spec may be the last owner of another
+// spec, and so on: from some depth on they wait in a list, so that the stack doesn't overflow.
 void Spec::clear() {
     constexpr int kDeepest = 50;
     static PYDAG_OWN_OF_THREAD int depth = 0;

@@ -41,21 +41,18 @@ public:
         return structure_.num_nodes * sizeof(Node) + structure_.num_refs * sizeof(PyObject *);
     }
 
-    // Equal structures have equal hashes, in every process. Classes count by their names; keys that are
-    // strings, and strings among the meta fields and aux_data, by what they say; no key and no aux_data is
-    // asked for its hash. (So a key that is no string, but equal to one, makes an equal structure of another
-    // hash.)
+    // Equal structures have equal hashes, in every process. Classes count by their names; keys, and values of meta
+    // fields and aux_data, only if they are strings, by their text. (So a key that is no string, but equal to one,
+    // makes an equal structure of another hash.)
     Py_hash_t hash() const;
-    // Whether the structures are equal; an empty spec equals itself alone. Runs the `==` of keys and
-    // aux_data.
+    // Whether the structures are equal; an empty spec equals itself alone. Runs the `==` of keys and aux_data.
     bool equals(const Spec &other) const;
     // Whether the dicts of two equal specs were filled in the same order.
     bool is_same_order(const Spec &other) const;
-    // Whether a function that is given a tree of either could not tell which (structure/compare.h).
-    // Implies `is_same_order`, and that the specs are equal but for NaN and partials.
+    // Whether a function of a tree can't tell the structures apart (structure/compare.h). Implies `is_same_order`, and
+    // that the specs are equal but for NaN and partials.
     bool is_interchangeable(const Spec &other) const;
-    // A tuple of the paths of the leaves: made when they are first asked for, and kept. Null where they
-    // would take too much memory to be kept.
+    // A tuple of the paths of the leaves, made at first use and kept. Null if they would take too much memory.
     nb::object keep_paths();
     size_t bytes_of_paths() const { return bytes_of_paths_.load(std::memory_order_relaxed); }
     void forget_paths() {
@@ -70,9 +67,8 @@ public:
     std::string text(SpecText which = SpecText::kWhole) const;
 
     int traverse(visitproc visit, void *arg) const;
-    // For the collector: releases everything, but for a spec that the cache knows. Code that runs while
-    // garbage is being destroyed could get that one from the cache. Like a tuple it need not be cleared:
-    // it refers to what was there before it, so a cycle through it leads through something else that can be.
+    // For the collector: releases everything, except for a spec in the cache, which code that runs while garbage is
+    // being destroyed could get from there. Like a tuple it need not be cleared: it refers only to older objects.
     void clear_garbage() {
         if (slot_ < 0) clear();
     }
@@ -114,7 +110,7 @@ private:
 
     Structure structure_ = {};
     uint64_t class_marks_ = 0;  // a bit for the address of each class of nodes; 0: not made yet
-    // Found when they are first asked for. Two threads may both find them; the paths that come first stay.
+    // Found at first use. Two threads may both find them; the paths that come first stay.
     mutable std::atomic<Py_hash_t> hash_ = -1;
     std::atomic<PyObject *> paths_ = nullptr;
     std::atomic<size_t> bytes_of_paths_ = 0;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A spec as a key, or a part of one, under which a compiled function is found.
-//
-// Two keys are equal if the specs are interchangeable: then a function gives the same answer for
-// both, even if it goes through a dict in its order. A key has the hash of its spec.
+// A spec as a key under which a compiled function is found. Two keys are equal if the specs are interchangeable
+// (structure/compare.h). A key has the hash of its spec.
 #pragma once
 
 #include "base/box.h"

@@ -23,8 +23,8 @@ bool have_same_setting(const Structure &a, const Structure &b) {
     return have_same_nodes(a, b) && a.none_is_leaf == b.none_is_leaf && are_compatible(a.namespace_, b.namespace_);
 }
 
-// Whether `test(role, x, y)` is true for every two references at the same index that aren't the very same
-// object. Both structures have the same nodes. Mostly all references are the same objects.
+// Whether `test(role, x, y)` is true for every two references at the same index that aren't one object. Both structures
+// have the same nodes.
 template <class Test>
 bool all_of_differing_refs(const Structure &a, const Structure &b, Test test) {
     PyObject *const *const end = a.refs + a.num_refs;
@@ -47,9 +47,8 @@ bool is_same(const Structure &a, const Structure &b) {
            checked(PyUnicode_Compare(a.namespace_, b.namespace_)) == 0;
 }
 
-// How two references are compared depends on what they are: keys in their order, registrations by what
-// they do, the class of a tuple by identity (a metaclass may say anything), the values of meta fields one
-// by one, everything else (aux_data, default factories, lengths of deques) by identity, then `==`.
+// Keys are compared in their order, registrations by what they do, the class of a tuple by identity (a metaclass may
+// have any `==`), all else by identity, then `==`.
 bool equal_refs(Role role, PyObject *a, PyObject *b) {
     if (a == b) return true;
     if (role == Role::kClass) return false;
@@ -64,8 +63,8 @@ bool are_equal(const Structure &a, const Structure &b) {
            });
 }
 
-// The keys themselves need no comparison. Those of equal structures are equal in traversal order, so the
-// dicts were filled alike if the same permutation leads from that order to the order of insertion.
+// The keys of equal structures are equal in traversal order, so only the permutations that lead from that order to the
+// order of insertion are compared.
 bool have_same_order(const Structure &a, const Structure &b) {
     return have_same_nodes(a, b) && all_of_differing_refs(a, b, [](Role, PyObject *x, PyObject *y) {
                return !KeysBox::check(x) || (KeysBox::check(y) && have_same_order(KeysBox::of(x), KeysBox::of(y)));

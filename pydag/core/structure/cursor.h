@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks the nodes of a structure in their order, and in step with them the references that they
-// keep, the leaves and the numbers of the anchors. Which references belong to a node follows from
-// the kinds of all nodes before it; only `Cursor` does the counting. `Nesting` tells a walk where subtrees end.
+// Walks the nodes of a structure in their order, and in step with them their references, the leaves and the numbers of
+// the anchors. `Nesting` tells a walk where subtrees end.
 #pragma once
 
 #include "structure/structure.h"
@@ -52,8 +51,7 @@ private:
     uint32_t position_ = 0, leaf_ = 0, number_ = 0;
 };
 
-// A child of a node, as a walk passes the children: the item of a `Nesting` whose walk asks what stands between
-// a node and its child.
+// A child of a node: the item of a `Nesting` for a walk that needs entries.
 struct ChildOf {
     Kind kind;              // of the node
     PyObject *const *refs;  // of the node
@@ -61,15 +59,15 @@ struct ChildOf {
     ChildOf pass() { return {kind, refs, child++}; }
 };
 
-// The nodes around the one at which a walk is, the root first, with an item of the walk for each.
+// The nodes around the current node of a walk, the root first, with an item of the walk for each.
 template <class Item>
 class Nesting {
 public:
     bool empty() const { return open_.empty(); }
     Item &innermost() { return open_.back().item; }
 
-    // To be called for each node, in the order of the nodes. Calls `close(item)` for each node whose subtree
-    // is complete now, children first. The node around that one is then the innermost one.
+    // To be called for each node, in their order. Calls `close(item)` for each node whose subtree is complete now,
+    // children first; the node around it is then the innermost one.
     template <class Close>
     void add(Item item, uint32_t num_children, Close close) {
         if (num_children > 0) {
@@ -84,7 +82,7 @@ public:
             item = complete.item;
         }
     }
-    // The same for a node without children for which there is nothing to be done when it is complete.
+    // The same for a node without children that needs no call of `close`.
     template <class Close>
     void add_closed(Close close) {
         while (--to_come_ == 0 && !open_.empty()) {
@@ -97,7 +95,7 @@ public:
 private:
     struct Open {
         Item item;
-        uint32_t to_come_around;  // of the node around this one: this one and the children after it
+        uint32_t to_come_around;  // how many children of the node around this one are to come, with this one
     };
     Buffer<Open, 24> open_;
     uint32_t to_come_ = 1;  // outside of the root: the root

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A walk down a structure that goes through its aliases. It comes to a shared object at each of its slots, and
-// it knows the path by which it came there.
+// A walk down a structure that goes through aliases, so it visits a shared object at each of its slots, and knows the
+// path by which it came there.
 #pragma once
 
 #include "base/interrupt.h"
@@ -32,8 +32,8 @@ public:
         }
     }
 
-    // A function `add(slot, partner)`, to be called `count` times before anything else is done here. The slots
-    // that it adds are visited next, in this order.
+    // Returns a function `add(slot, partner)`, to be called `count` times at once. These slots are visited next, in
+    // this order.
     auto below(const Visit &visit, uint32_t count) {
         const auto parent = static_cast<uint32_t>(trail_.size());
         trail_.push_back(visit);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The nodes of a structure in an order in which each comes after all that lead to it: after its parent, and an
-// anchor after its aliases too. So whatever is handed down a DAG, from the root to all that lies below, has
-// arrived from every path when it is a node's turn. It takes one step for each edge, however many paths there
-// are.
+// The nodes of a structure in an order in which each comes after its parent, and an anchor also after its aliases. So
+// information that is handed down a DAG has arrived by all paths when it is a node's turn, in one step for each edge.
 #pragma once
 
 #include "base/interrupt.h"

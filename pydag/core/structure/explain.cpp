@@ -72,7 +72,7 @@ private:
     };
     static bool is_alias(const Side &side) { return side.node().is_alias(); }
 
-    // Words and paths cost time, so they are made only for what will be shown.
+    // Makes words and paths, which cost time, only for differences that are shown.
     template <class Tell>
     void report(Tell tell) {
         if (++count_ > kShown) return;

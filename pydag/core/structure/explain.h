@@ -10,11 +10,9 @@
 
 namespace pydag {
 
-// Empty for structures that are equal, and only for those. The first few nodes that differ are named by
-// their paths, the others are counted; below a node that differs nothing more is compared. Linear
-// in the nodes. May run Python code, as `==` of specs may.
-//
-// `exactly`: nodes that are equal and not interchangeable (compare.h) are named as well.
+// Empty only for structures that are equal. Names the first few nodes that differ by their paths and counts the others;
+// doesn't compare below a node that differs. Linear in the nodes. May run Python code, as `==` of specs may.
+// `exactly`: also names nodes that are equal but not interchangeable (compare.h).
 std::string explain(const Structure &a, const Structure &b, bool exactly, const Roots &roots);
 
 }  // namespace pydag

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A structure with an index of its subtrees: where each begins and ends. So a walk can go down from any node. A walk
-// from the first node to the last one needs only cursor.h.
+// A structure with an index of its subtrees, for walks that go down from any node.
 #pragma once
 
-#include "structure/structure.h"
+#include "base/interrupt.h"
+#include "structure/cursor.h"
 
 #include <algorithm>
 #include <vector>
@@ -12,17 +12,31 @@
 namespace pydag {
 
 struct IndexedStructure {
-    explicit IndexedStructure(const Structure &structure) : structure(structure), subtrees(find_subtrees(structure)) {
-        anchors.reserve(structure.num_shared);
-        for (uint32_t i = 0; i < structure.num_nodes; ++i)
-            if (structure.nodes[i].is_anchor) anchors.push_back(i);
+    // Where the subtree of a node begins and ends, and the number of the first anchor behind it.
+    struct Subtree {
+        Extent begin, end;
+        uint32_t next_number;
+    };
+    explicit IndexedStructure(const Structure &structure) : structure(structure) {
+        Nesting<uint32_t> around;
+        for (Cursor at(structure); at.is_at_node();) {
+            interruptible_step();
+            const Node node = at.node();
+            const uint32_t position = at.position();
+            if (node.is_anchor) anchors.push_back(position);
+            subtrees.push_back({at.extent(), at.extent(), 0});
+            at.step();
+            around.add(position, num_children(node), [&](uint32_t done) {
+                subtrees[done].end = at.extent(), subtrees[done].next_number = at.number();
+            });
+        }
     }
 
     Node node(uint32_t position) const { return structure.nodes[position]; }
     PyObject *const *refs(uint32_t position) const { return structure.refs + subtrees[position].begin.ref; }
     uint32_t leaf(uint32_t position) const { return subtrees[position].begin.leaf; }  // how many lie before
-    // The position after a node's subtree. A node's first child follows the node itself; each further child is
-    // behind the one before.
+    // The position after a node's subtree. A node's first child follows the node; each further child is behind the one
+    // before.
     uint32_t behind(uint32_t position) const { return subtrees[position].end.node; }
     // The node that a slot holds: for an alias its anchor.
     uint32_t resolve(uint32_t slot) const { return node(slot).is_alias() ? anchors[node(slot).count] : slot; }
@@ -45,7 +59,7 @@ struct IndexedStructure {
     }
 
     const Structure &structure;
-    std::vector<Subtree> subtrees;
+    std::vector<Subtree> subtrees;  // by position
     std::vector<uint32_t> anchors;  // the position of each anchor, by its number
 };
 

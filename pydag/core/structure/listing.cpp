@@ -32,7 +32,7 @@ nb::object detail_of(Kind kind, PyObject *const *refs) {
     return nb::none();
 }
 
-// Sorted keys and keys in insertion order have one name: whoever asks has no use for the difference.
+// Sorted keys and keys in insertion order have one name.
 constexpr const char *kRoleNames[] = {"",       "keys",         "keys",     "names", "class",  "default_factory",
                                       "maxlen", "registration", "aux_data", "meta",  "entries"};
 static_assert(std::size(kRoleNames) == kNumRoles);

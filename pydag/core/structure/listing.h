@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A structure as plain records, one for each node in pre-order: what views, files and selectors
-// read. Everything that is printed, drawn or written about a structure is made from this one list,
-// so its cost is linear in objects and edges.
+// A structure as plain records, one for each node in pre-order: views, files and selectors read them, so their cost is
+// linear in objects and edges.
 #pragma once
 
 #include "structure/structure.h"

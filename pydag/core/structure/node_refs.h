@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of a node's references is which: one typed view for each layout, and one for code that goes
-// through the references of any node. Nothing else indexes them, so to change the layout of a kind it is
-// enough to change this file and kind.h.
-//
-// A view borrows: it is valid as long as the structure, or whatever owns the references, lives.
+// Which of a node's references is which: one typed view for each layout, and one for the references of any node. Only
+// this file indexes them. A view borrows.
 #pragma once
 
 #include "structure/structure.h"

@@ -2,8 +2,8 @@
 //
 // A pattern of paths as an automaton: `*` stands for anything, `?` for one character.
 //
-// What has matched on the ways to a node is a set of positions in the pattern. Such sets are few, so each is
-// kept once and has a number, and a large tree with a long pattern takes no more memory than the tree.
+// A state is a set of positions in the pattern. Such sets are few, so each is kept once and has a number, and a large
+// tree with a long pattern takes no more memory than the tree.
 #pragma once
 
 #include "base/sequence_table.h"

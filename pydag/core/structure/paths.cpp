@@ -28,8 +28,8 @@ void walk_entries(const Structure &structure, Enter enter, Leave leave, Visit vi
     }
 }
 
-// Adds one object per leaf: `finish` makes it from a tuple of `begin`, if there is one, and what `make(child_of,
-// is_first)` made for each step. Both may run Python code, so the objects are kept where nobody else can find them.
+// Adds one object per leaf: `finish` makes it from a tuple of `begin`, if there is one, and of the results of
+// `make(child_of, is_first)` for each step. Both may run Python code, which can't find these objects.
 template <class Make, class Finish>
 void collect(const Structure &structure, Ways &ways, nb::object begin, Make make, Finish finish) {
     RefBuffer<24> way;
@@ -54,8 +54,7 @@ nb::object accessor_entry(Kind kind, PyObject *const *refs, uint32_t child) {
     return call(entry_type, entry_of(kind, refs, child), type_of(kind, refs), tree_kind(kind));
 }
 
-// A step as text that goes behind the path to its node. Where only the entry's class knows how the step is
-// written, it is the entry itself.
+// A step as text, or, if only the class of the entry knows how it is written, the entry itself.
 nb::object text_of_step(Kind kind, PyObject *const *refs, uint32_t child) {
     const Entries entries = traits(kind).entries;
     if (entries == Entries::kIndex) return checked(PyUnicode_FromFormat("[%u]", unsigned{child}));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The path from the root to each leaf, read from the structure alone. A shared object has the path of its
-// anchor.
+// The paths from the root to leaves, read from the structure. A shared object has the path of its anchor.
 #pragma once
 
 #include "base/error.h"
@@ -9,8 +8,7 @@
 
 namespace pydag {
 
-// The entry of a node's child: an index, a key, the name of a field, or what the flatten function
-// gave as one.
+// The entry of a node's child: an index, a key, the name of a field, or an entry from the flatten function.
 nb::object entry_of(Kind kind, PyObject *const *refs, uint32_t child);
 
 // The class of a node; null for leaves and aliases.
@@ -22,7 +20,7 @@ nb::object fields_of(Kind kind, PyObject *cls);
 
 // The same entry as an error message shows it.
 Step step_of(Kind kind, PyObject *const *refs, uint32_t child);
-// The step in full, as Python text: `.name` or `[entry]`. An outline stands for an entry whose `repr` raises.
+// The whole step as Python text: `.name` or `[entry]`. If the `repr` of the entry raises, its class and address.
 nb::object step_text(const Step &step);
 
 // The path to the node at a position, as an error message shows it; and as text.
@@ -37,12 +35,11 @@ using Ways = RefBuffer<96>;
 void add_paths(const Structure &structure, Ways &ways);
 // Adds the optree.PyTreeAccessor of each leaf.
 void add_accessors(const Structure &structure, Ways &ways);
-// Adds the path of each leaf as a Python expression, such as `args[0]['layers'][3].w`: what its accessor's
-// `codify` says, at a tenth of the cost. `roots`: a str, which begins each path; or a tuple of them, which
-// stand in the place of the first step.
+// Adds the path of each leaf as a Python expression, such as `args[0]['layers'][3].w`: the `codify` of its accessor, at
+// a tenth of the cost. `roots`: a str, which begins each path; or a tuple of them, which replace the first step.
 void add_texts(const Structure &structure, nb::handle roots, Ways &ways);
 
-// A list of what `add`, one of the first two above, adds.
+// A list of what `add`, `add_paths` or `add_accessors`, adds.
 template <void (*add)(const Structure &, Ways &)>
 nb::object ways_to_leaves(const Structure &structure) {
     Ways ways;

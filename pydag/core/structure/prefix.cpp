@@ -14,8 +14,8 @@ namespace {
 
 enum class Found { kPrefix, kNoPrefix, kOtherOrder };
 
-// The test of a `b` that shares nothing: both structures are passed through once, in step. `kOtherOrder`: dicts
-// name their keys in different orders, so the slots of `b` have to be found by an index.
+// The test if `b` shares nothing: goes through both structures once, in step. `kOtherOrder`: dicts have their keys in
+// different orders, so the slots of `b` have to be found by an index.
 Found test_in_step(const Structure &a, const Structure &b, bool strict) {
     std::vector<uint32_t> order;
     Cursor other(b);

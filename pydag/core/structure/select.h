@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which leaves of a structure are meant, as far as their paths and the nodes above them say it. A shared leaf is
-// meant if it is on any path to it. Linear in nodes and edges, however many paths there are.
+// Selects leaves of a structure by their paths or by the nodes above them. A shared leaf is selected if any of its
+// paths selects it. Linear in nodes and edges.
 #pragma once
 
 #include "structure/structure.h"
@@ -9,12 +9,11 @@
 namespace pydag {
 
 // A list with a bool for each leaf: whether the pattern (path_pattern.h) matches the text of a path to it, with or
-// without the dot that it may begin with. `depth`: how many levels below the root of the structure paths begin.
-// Runs the `repr` of keys that aren't builtin.
+// without the dot at its beginning. `depth`: how many levels below the root paths begin. Runs the `repr` of keys.
 nb::object leaves_by_path(const Structure &structure, nb::handle pattern, uint32_t depth);
 
-// A list with a bool for each leaf: whether it lies below a node of a class for which `is_meant` answers true. It is
-// asked once for each class of a node.
+// A list with a bool for each leaf: whether it lies below a node of a class for which `is_meant`, which is called once
+// for each class, returns true.
 nb::object leaves_below(const Structure &structure, nb::handle is_meant);
 
 }  // namespace pydag

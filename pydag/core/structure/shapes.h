@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether two leaves are arrays of different shapes, one of which can't take the place of the other. An object that has
-// no shape, such as a number, differs from nothing. Runs Python code: `shape` may be a property.
+// Whether two leaves are arrays of different shapes. Runs Python code: `shape` may be a property.
 #pragma once
 
 #include "base/capi.h"

@@ -2,28 +2,11 @@
 #include "structure/structure.h"
 
 #include "base/error.h"
-#include "base/interrupt.h"
-#include "structure/cursor.h"
 
 namespace pydag {
 
 void StructureBuilder::fail_too_many_nodes() {
     fail(PyExc_OverflowError, "a structure can't have more than %zu nodes", size_t{UINT32_MAX - 1});
-}
-
-std::vector<Subtree> find_subtrees(const Structure &structure) {
-    std::vector<Subtree> subtrees;
-    Nesting<uint32_t> around;
-    for (Cursor at(structure); at.is_at_node();) {
-        interruptible_step();
-        const Node node = at.node();
-        const uint32_t position = at.position();
-        subtrees.push_back({at.extent(), at.extent(), 0});
-        at.step();
-        around.add(position, num_children(node),
-                   [&](uint32_t done) { subtrees[done].end = at.extent(), subtrees[done].next_number = at.number(); });
-    }
-    return subtrees;
 }
 
 void number_anchors(StructureBuilder &builder) {

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The structure of a DAG: its nodes in pre-order, as one flat array of 8 bytes each, and beside
-// it the references that the nodes keep (keys, types, aux_data, registrations), in the same order.
-// How many references a node has follows from its kind, so a walk over the nodes carries a cursor
-// into the references along.
+// The structure of a DAG: its nodes in pre-order, as one flat array of 8 bytes each, and a second array of their
+// references (keys, types, aux_data, registrations). The kind of a node determines how many references it has: cursor.h
+// walks over both arrays, node_refs.h knows which reference is which.
 //
-// A shared object stands where it was first met: the anchor, marked by a flag. Anchors are
-// numbered 0, 1, 2, ... in the order of the nodes, and each later occurrence is an alias node that
-// holds its anchor's number. So structures that are shared alike have equal arrays.
-//
-// cursor.h walks over the nodes; node_refs.h knows which reference is which.
+// The first occurrence of a shared object is an anchor, marked by a flag. Anchors are numbered 0, 1, 2, ... in the
+// order of the nodes; each later occurrence is an alias node with the number of its anchor. So structures with the same
+// sharing have equal arrays.
 #pragma once
 
 #include "base/buffer.h"
@@ -84,13 +81,6 @@ struct StructureBuilder {
 struct Extent {
     uint32_t node, ref, leaf;
 };
-// Where a subtree begins and ends, and the number of the first anchor behind it.
-struct Subtree {
-    Extent begin, end;
-    uint32_t next_number;
-};
-// The subtree of each node, by its position.
-std::vector<Subtree> find_subtrees(const Structure &structure);
 // Replaces, in each alias, the position of its anchor by the number of its anchor.
 void number_anchors(StructureBuilder &builder);
 

@@ -15,7 +15,7 @@ namespace {
 
 // How keys, aux_data and the like are shown.
 using Show = std::string (*)(nb::handle object);
-// Whole, unless they are lists within lists that are exponentially long when they are written out.
+// Whole, except for nested lists that would be exponentially long.
 std::string show_whole(nb::handle object) {
     PyTypeObject *const type = Py_TYPE(object.ptr());
     const bool is_simple =
@@ -41,7 +41,7 @@ void check_fields(Kind kind, PyObject *cls, uint32_t count) {
          size, cls, size_t{count});
 }
 
-// "maxlen=3", or "name=value" for each meta field; a comma comes before each of them, unless it is the first.
+// "maxlen=3", or "name=value" for each meta field, with a comma before all but the first option.
 std::string options_text(Kind kind, PyObject *const *refs, bool begins, Show show) {
     const auto option = [&](const std::string &name, PyObject *value) {
         const std::string comma = std::exchange(begins, false) ? "" : ", ";
@@ -100,8 +100,7 @@ std::string label(Kind kind, PyObject *const *refs, uint32_t child, Show show) {
     return entries == Entries::kStructFields ? "<unnamed@" + std::to_string(child) + ">=" : "";
 }
 
-// ", in the order ['b', 'a']" of a mapping that was filled, or an instance whose attributes were set, in another order
-// than the one in which it is traversed and written.
+// ", in the order ['b', 'a']" if the order of insertion isn't the order of traversal.
 std::string order_text(Kind kind, PyObject *const *refs, Show show) {
     if (!has_keys(kind) || node_keys(kind, refs).in_order) return "";
     return ", in the order " + show(checked(PySequence_List(node_keys(kind, refs).tuple().ptr())));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text of a spec: every node once, written as optree writes it, with YAML's marks for sharing:
-// `&0` before an anchor, `*0` for each alias of it.
+// The text of a spec: every node once, in optree's notation, with YAML's marks for sharing: `&0` before an anchor, `*0`
+// for each alias.
 #pragma once
 
 #include "structure/structure.h"
@@ -10,8 +10,8 @@
 
 namespace pydag {
 
-// `kWithOrders`: also in which order dicts were filled, where that isn't the order of their keys.
-// `kBrief`: keys and aux_data are shown as in error messages, so no `__repr__` of theirs runs.
+// `kWithOrders`: also the order in which dicts were filled, if it isn't the order of traversal. `kBrief`: keys and
+// aux_data as in error messages, without their `__repr__`.
 enum class SpecText { kWhole, kWithOrders, kBrief };
 
 // The structure may be empty. Runs the `__repr__` of keys and aux_data, unless `kBrief`.

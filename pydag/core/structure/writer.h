@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a structure from the root down. An object that was written before can be written again: as an
-// alias of the first occurrence, or, if it is a value, as a copy of which the parts are shared. So the
-// result is the structure that flattening the objects themselves would give.
+// Writes a structure from the root down. An object that was written before can be written again: as an alias, or, if it
+// is a value, as a copy with shared parts. The result is the structure that flattening the objects would give.
 #pragma once
 
 #include "base/interrupt.h"
@@ -17,7 +16,7 @@ public:
 
     // The position that the next node will have.
     uint32_t position() const { return static_cast<uint32_t>(result_.nodes.size()); }
-    // Writes a node; its children are written next. The mark of `node` is ignored: `repeat` sets the marks.
+    // Writes a node; its children are written next. Ignores whether `node` is an anchor: `repeat` makes anchors.
     void add(Node node, PyObject *const *refs);
     void add_leaf() { add({Kind::kLeaf, false, 0, 0}, nullptr); }
     // Writes the subtree at an earlier position again. It must be complete.
@@ -60,8 +59,8 @@ private:
     uint32_t round_ = 0;
 };
 
-// Writes a structure anew: `write(cursor)` writes what replaces a node, without the node's children, or all
-// that replaces a leaf. What was one object stays one object, unless a value replaces it.
+// Rewrites a structure: `write(cursor)` writes the node that replaces a node, without its children, or the subtree that
+// replaces a leaf. One object remains one object, unless a value replaces it.
 template <class Write>
 void rewrite(const Structure &structure, StructureWriter &writer, Write write) {
     Buffer<uint32_t, 16> anchors;  // where each is written, by its number
