@@ -52,22 +52,17 @@ class Given(NamedTuple):
         is_same = spec == self.spec and len(leaves) == len(self.leaves)
         if is_same and all(map(is_, leaves, self.leaves)):
             return []
-        return [*self._replaced(leaves, spec), *self._removed(spec)]
-
-    def _replaced(self, leaves: Sequence[Leaf], spec: PyDagSpec) -> Iterator[Change]:
-        before, told = LeavesByPath(self.spec, self.leaves), set[int]()
-        for number, path, text in _places(spec, self.roots):
-            old, leaf = before.at(path), leaves[number]
-            if old is not leaf and number not in told:
-                told.add(number)
-                yield Change(path, text, self._holders(path), old, leaf)
-
-    def _removed(self, spec: PyDagSpec) -> Iterator[Change]:
-        now, told = LeavesByPath(spec, range(spec.num_leaves)), set[int]()
-        for number, path, text in _places(self.spec, self.roots):
-            if now.at(path) is MISSING and number not in told:
-                told.add(number)
-                yield Change(path, text, self._holders(path), self.leaves[number], MISSING)
+        before, now = LeavesByPath(self.spec, self.leaves), LeavesByPath(spec, leaves)
+        found = []
+        for own, is_now in ((spec, True), (self.spec, False)):
+            told = set[int]()
+            for number, path, text in _places(own, self.roots):
+                old, new = before.at(path), now.at(path)
+                is_change = old is not new if is_now else new is MISSING
+                if is_change and number not in told:
+                    told.add(number)
+                    found.append(Change(path, text, self._holders(path), old, new))
+        return found
 
     def _holders(self, path: Path) -> tuple[Any, ...]:
         """The objects on the way to a leaf, as far as they are there."""

@@ -5,8 +5,7 @@ Each leaf is written once, when the call returns, all of them or none. Structure
 leaves must be as they were. Objects keep their identity, in the result too.
 """
 
-import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import jax
@@ -15,27 +14,21 @@ import jax.numpy as jnp
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.content.content import with_variables
 from pydag.jaxinterop.content.leaves import is_number, is_traced, static_positions
-from pydag.jaxinterop.content.paths import CALL, MISSING, path_texts, way_text
+from pydag.jaxinterop.content.paths import CALL, MISSING, path_texts
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.treatments.arguments import (
     Chosen,
     Spot,
-    leaves_of,
     pick,
-    positions_of,
-    spot_text,
 )
 from pydag.sharing.update import find_writer, writer_finders
-from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
-from pydag.typing import Dag, Leaf, PyTreeAccessor
+from pydag.typing import Dag, Leaf
 
 from .changes import Given, nodes_of
-
-_MOST_WAYS = 64  # to a leaf are looked at
+from .ties import Part, Ties, ways_to
 
 
 class Update(NamedTuple):
@@ -64,30 +57,28 @@ class UpdatedArguments:
     ) -> None:
         args, kwargs = given.tree
         self._given, self._donated, self._is_staged = given, donated, is_staged
-        spots = sorted(chosen.spots(args, kwargs), key=str)
-        options = given.options
+        namespace, updated = given.options.namespace, chosen.spots(args, kwargs)
         # An argument that is an array itself holds nothing: it can't be written, nor be tied.
         holders: list[Spot] = [
             spot
-            for spot in (*range(len(args)), *kwargs)
-            if not _core.is_leaf(pick(given.tree, [spot])[0], namespace=options.namespace)
+            for spot, x in (*enumerate(args), *kwargs.items())
+            if not _core.is_leaf(x, namespace=namespace)
         ]
-        self.spots = [spot for spot in spots if spot in holders]
-        self._names = tuple(map(spot_text, self.spots))
-        self._spec = options.flatten(pick(given.tree, self.spots), self._names)[1]
-        self._numbers = leaves_of(given.spec, self.spots)
-        self._others = [spot for spot in holders if spot not in spots]
-        self._common = self._common_nodes()
+        self.spots = [spot for spot in holders if spot in updated]
+        self._own = Part(given, self.spots)
+        others = Part(given, [spot for spot in holders if spot not in updated])
+        self._ties = Ties(given, self._own, others)
+        self._spec = given.options.flatten(self._own.tree, self._own.roots)[1]
 
     def update(self, result: Dag) -> Update:
         """What the function has written, and which of its objects it returns."""
-        given = self._given
-        leaves, spec = given.options.flatten(pick(given.tree, self.spots), self._names)
+        given, own = self._given, self._own
+        leaves, spec = given.options.flatten(own.tree, own.roots)
         if spec != self._spec:
             raise self._other_structure(spec)
         written: dict[int, Leaf] = {}
         static = frozenset(static_positions(given.leaves, given.spec, CALL))
-        for number, leaf in zip(self._numbers, leaves, strict=True):
+        for number, leaf in zip(own.numbers, leaves, strict=True):
             old = given.leaves[number]
             if number in static:
                 self._check_static(number, old, leaf)
@@ -95,11 +86,12 @@ class UpdatedArguments:
                 self._check_written(number, leaf)
                 # A number in the place of an array is one of no dimension, as what `jit` returns.
                 written[number] = jnp.asarray(leaf) if is_number(leaf) else leaf
+        nodes = own.nodes()
         if written:
-            self._check_ties(written)
-        kept = {i: given.leaves[i] for i in self._numbers if i in self._donated}
+            self._ties.check(written, nodes)
+        kept = {i: given.leaves[i] for i in own.numbers if i in self._donated}
         written = {**kept, **written}
-        returned = _returned(given, self.spots, result)
+        returned = self._returned(result, nodes)
         if not written and returned is None:
             return Update()
         plan = _core.update_plan(
@@ -146,89 +138,23 @@ class UpdatedArguments:
                 "  Write into the ref that stands there: ref[...] = value."
             )
 
-    def _common_nodes(self) -> set[int]:
-        """What both arguments that are updated and others hold, by id."""
-        tree, options = self._given.tree, self._given.options
-        own, others = (nodes_of(pick(tree, s), options) for s in (self.spots, self._others))
-        return own.keys() & others.keys()
-
-    def _check_ties(self, written: dict[int, Leaf]) -> None:
-        """Checks that no tie with an argument that isn't updated is made or cut."""
-        given = self._given
-        if made := self._common_nodes() - self._common:
-            one, other = (self._way(made, spots) for spots in (self.spots, self._others))
-            raise _made_tie(one, other)
-        theirs = frozenset(leaves_of(given.spec, self._others))
-        names, namespace = tuple(map(spot_text, self._others)), given.options.namespace
-        # What tuples alone lead to is a value, as is what a Variable of NNX holds.
-        now = tuple(with_variables(x, namespace) for x in pick(given.tree, self._others))
-        leaves, spec = given.options.flatten(now, names)
-        kept = dict(zip(map(id, leaves), path_texts(spec, names), strict=True))
-        for i in _core.value_leaves(spec):
-            kept.pop(id(leaves[i]), None)
-        for number, leaf in written.items():
-            if number in theirs and id(leaf) not in kept and self._is_tied(number):
-                raise self._cut_tie(number)
-            if number not in theirs and id(leaf) in kept and not jax_private.is_ref(leaf):
-                raise _made_tie(self._place(number), kept[id(leaf)])
-
-    def _way(self, nodes: Collection[int], spots: Sequence[Spot]) -> str:
-        """The path of the first of some nodes in some arguments."""
-        namespace = self._given.options.namespace
-        way = next(iter(_ways(pick(self._given.tree, spots), nodes, namespace).values()))
-        text: str = way[1:].codify(spot_text(spots[way[0].entry]))
-        return text
-
-    def _is_tied(self, number: int) -> bool:
-        """Whether an object of another argument holds a leaf, more than a tuple."""
-        listing = Listing.of(self._given.spec)
-        own = positions_of(listing, self.spots)
-        if number in _core.value_leaves(self._given.spec):
-            return False
-        return any(
-            listing.records[position].kind not in ("tuple", "namedtuple")
-            for way in itertools.islice(listing.ways(listing.leaves[number]), _MOST_WAYS)
-            for position in way[1:-1]
-            if way[1] not in own
-        )
-
-    def _cut_tie(self, number: int) -> SharingError:
-        listing = Listing.of(self._given.spec)
-        own = positions_of(listing, self.spots)
-        place = listing.leaves[number]
-        written, kept = (
-            next(way_text(listing, w, CALL) for w in listing.ways(place) if (w[1] in own) is is_own)
-            for is_own in (True, False)
-        )
-        return SharingError(
-            "the function cuts a tie of what it updates\n"
-            f"  given: {written} and {kept} are one object\n"
-            f"  now: another one stands at {written} alone\n"
-            "  Write it at both places; or give one of them a copy before the call "
-            '(pj.tree.copy(...)), or say identity="nodes".'
-        )
-
     def _other_structure(self, spec: PyDagSpec) -> Exception:
-        has_one_size = self._spec.num_paths == spec.num_paths
         others = [c.text for c in self._given.changes() if MISSING in (c.old, c.new)]
-        is_shared_otherwise = (has_one_size and not others) and (
+        unfolds_alike = self._spec.num_paths == spec.num_paths and (
             self._spec.is_prefix(spec) or spec.is_prefix(self._spec)
         )
-        kind, what, cure = (
+        kind: type[Exception] = ValueError
+        what, cure = (
+            "its structure",
             (
-                SharingError,
-                "what is shared in it",
-                "Write jnp.copy(x) at one of the places; or give one object at both beforehand.",
-            )
-            if is_shared_otherwise
-            else (
-                ValueError,
-                "its structure",
                 "Make what is missing before the call (an array of zeros for None); set what is "
-                "configuration, such as a flag, outside of the function; or return the new object.",
-            )
+                "configuration, such as a flag, outside of the function; or return the new object."
+            ),
         )
-        shown = _core.explain(self._spec, spec, roots=self._names)
+        if unfolds_alike and not others:
+            kind, what = SharingError, "what is shared in it"
+            cure = "Write jnp.copy(x) at one of the places; or give one object at both beforehand."
+        shown = _core.explain(self._spec, spec, roots=self._own.roots)
         if others:
             shown += f"\n  What came or went: {', '.join(others[:4])}"
         return kind(
@@ -237,23 +163,35 @@ class UpdatedArguments:
             f"  {cure}"
         )
 
+    def _returned(self, result: Dag, nodes: dict[int, Any]) -> Callable[[Dag, Any], Dag] | None:
+        """A function that puts the caller's own objects where the function returned updated ones.
 
-def _made_tie(one: str, other: str) -> SharingError:
-    return SharingError(
-        "the function makes a tie between an argument that is updated and one that isn't\n"
-        f"  given: {one} and {other} are two objects\n"
-        "  now: they are one\n  Inside the function, write jnp.copy(x) for an array, and "
-        "pj.tree.copy(x) for what holds arrays; or update both arguments (update_argnums), and "
-        "give them one object before the call."
-    )
+        Args:
+            nodes: Those of the updated arguments.
+        """
+        options, spots = self._given.options, self.spots
+        both = nodes_of(result, options).keys() & nodes.keys()
+        if not both:
+            return None
+        found, spec = _core.flatten(
+            result, is_leaf=lambda node: id(node) in both, namespace=options.namespace
+        )
+        ways = ways_to(self._own.tree, both, options.namespace)
+        wanted = [(i, ways[id(x)]) for i, x in enumerate(found) if id(x) in ways]
+
+        def put(result: Dag, arguments: Any) -> Dag:
+            # The result has the structure that it had when it was traced.
+            parts, own = spec.flatten_up_to(result), pick(arguments, spots)
+            for i, way in wanted:
+                parts[i] = way(own)
+            return _core.unflatten(spec, parts)
+
+        return put
 
 
 def _writer_of(cls: type) -> Any:
-    """How instances are written of a class that opens them by functions of its own; None if not."""
-    if issubclass(cls, PackedDag):
-        return _write_dag
-    own: Any = getattr(cls, "_write_children", None)  # of a Derived
-    return own if own is not None and cls.__module__.startswith("pydag.") else None
+    """How a Dag is written; None for other classes."""
+    return _write_dag if issubclass(cls, PackedDag) else None
 
 
 writer_finders.append(_writer_of)
@@ -271,46 +209,3 @@ def _write_dag(dag: PackedDag[Any], leaves: tuple[Leaf, ...]) -> None:
     )
     _core.carry_out(plan, holder, leaves)
     dag._content, dag._leaves, dag._tree = content, list(leaves), (holder[0],)
-
-
-def _returned(given: Given, spots: Any, result: Dag) -> Callable[[Dag, Any], Dag] | None:
-    """A function that puts the caller's own objects where the function returned updated ones."""
-    options, own = given.options, (pick(given.tree, spots),)
-    both = nodes_of(result, options).keys() & nodes_of(own, options).keys()
-    if not both:
-        return None
-
-    def is_own(node: Any) -> bool:
-        return id(node) in both
-
-    found, spec = _core.flatten(result, is_leaf=is_own, namespace=options.namespace)
-    ways = _ways(own, both, options.namespace)
-    wanted = [(i, ways[id(x)]) for i, x in enumerate(found) if id(x) in ways]
-
-    def put(result: Dag, arguments: Any) -> Dag:
-        # The result has the structure that it had when it was traced.
-        parts = spec.flatten_up_to(result)
-        for i, way in wanted:
-            parts[i] = way((pick(arguments, spots),))
-        return _core.unflatten(spec, parts)
-
-    return put
-
-
-def _ways(tree: Dag, wanted: Collection[int], namespace: str) -> dict[int, Any]:
-    """For each of the wanted nodes, by its id, a function that gets it of the tree."""
-    found: dict[int, Any] = {}
-    waiting = [(PyTreeAccessor(), tree)]
-    for way, root in waiting:
-
-        def is_wanted(node: Any, root: Any = root) -> bool:
-            return node is not root and id(node) in wanted
-
-        accessors, nodes, _ = _core.flatten_with_accessor(
-            root, is_leaf=is_wanted, namespace=namespace
-        )
-        for step, node in zip(accessors, nodes, strict=True):
-            if is_wanted(node) and id(node) not in found:
-                found[id(node)] = way + step
-                waiting.append((found[id(node)], node))
-    return found
