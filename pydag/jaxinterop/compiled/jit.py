@@ -11,7 +11,7 @@ import jax
 
 import pydag._core as _core
 from pydag.jaxinterop.content.leaves import is_array
-from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.options import Options, hashable
 from pydag.jaxinterop.notices.source import JAX_FOLDER, PACKAGE_FOLDER, Source, name_of, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import Chosen, check_function, spot_text
@@ -115,7 +115,7 @@ def jit(
         return CompiledFunction(get, Source(fun), options, given)
 
     shardings = _tree_key(in_shardings, namespace), _tree_key(out_shardings, namespace)
-    key = "jit", *chosen, options.key(), shardings, _hashable(jax_options)
+    key = "jit", *chosen, options.key(), shardings, hashable(jax_options)
     return _dressed(fun, kept_for(fun, key, make))
 
 
@@ -136,20 +136,7 @@ def _tree_key(prefix: Any, namespace: str) -> Any:
     leaves, spec = _core.flatten(
         prefix, is_leaf=is_sharding, none_is_leaf=True, namespace=namespace, identity="nodes"
     )
-    return spec, _hashable(leaves)
-
-
-def _hashable(given: Any) -> Any:
-    """An option as part of a key; one that can't be hashed counts by identity."""
-    if isinstance(given, dict):
-        return tuple(sorted((name, _hashable(item)) for name, item in given.items()))
-    if isinstance(given, list | tuple):
-        return type(given), tuple(map(_hashable, given))
-    try:
-        hash(given)
-    except TypeError:
-        return object()
-    return given
+    return spec, hashable(leaves)
 
 
 def check_holds_no_model(fun: Any, namespace: str) -> None:

@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
-from pydag.jaxinterop.content.described import described
-from pydag.jaxinterop.content.paths import CALL
+import pydag._core as _core
+from pydag.jaxinterop.content.leaves import untraced
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL, Roots
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.difference import difference
 from pydag.jaxinterop.packed.packed import unpack
@@ -126,7 +129,7 @@ class Stages:
     def _program(self, args: Any, kwargs: Any) -> tuple[Program, Any]:
         """The program for a call, and its leaves; shapes may stand for arrays."""
         compiled = self._compiled
-        call: Any = described(compiled.arranged(args, kwargs), compiled.options, CALL)
+        call: Any = _described(compiled.arranged(args, kwargs), compiled.options, CALL)
         leaves, _, program = compiled.prepare(call)
         program.prepare(leaves)
         return program, leaves
@@ -146,3 +149,28 @@ class Stages:
         program, leaves = self._program(args, kwargs)
         found = program.jitted.eval_shape(*program.arguments(leaves))
         return shapes_of(program.written, found, program.content.all_leaves(leaves))
+
+
+def _described(tree: Dag, options: Options, roots: Roots) -> Dag:
+    """The tree with a `jax.ShapeDtypeStruct` for each leaf that describes an array otherwise.
+
+    As in JAX, what has a shape and a dtype stands for an array.
+    """
+    leaves, spec = options.flatten(tree, roots)
+    found = {i: _description(leaves[i]) for i in untraced(leaves)}
+    if all(new is leaves[i] for i, new in found.items()):
+        return tree
+    return _core.unflatten(spec, [found.get(i, leaf) for i, leaf in enumerate(leaves)])
+
+
+def _description(leaf: Any) -> Any:
+    if isinstance(leaf, type | np.ndarray):  # an array of a dtype that JAX hasn't
+        return leaf
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    if shape is None or dtype is None:
+        return leaf
+    make: Any = jax.ShapeDtypeStruct
+    try:
+        return make(shape, dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
+    except (TypeError, ValueError):
+        return leaf  # its shape and dtype aren't those of an array

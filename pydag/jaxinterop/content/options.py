@@ -84,13 +84,8 @@ class Options(NamedTuple):
             )
 
     def key(self) -> Hashable:
-        """These options as a part of a key; a selection that can't be hashed counts by identity."""
-        static = _frozen(self.static)
-        try:
-            hash(static)
-        except TypeError:
-            return self.namespace, self.identity, id(self.static)
-        return self.namespace, self.identity, type(self.static), static
+        """These options as a part of a key."""
+        return self.namespace, self.identity, hashable(self.static)
 
 
 def _depth(roots: Roots) -> int:
@@ -98,8 +93,17 @@ def _depth(roots: Roots) -> int:
     return 0 if isinstance(roots, str) else 2 if roots == CALL else 1
 
 
-def _frozen(where: Any) -> Any:
-    return (list, *map(_frozen, where)) if type(where) is list else where
+def hashable(given: Any) -> Hashable:
+    """An option as a part of a key; what can't be hashed counts by identity."""
+    if isinstance(given, dict):
+        return tuple(sorted((name, hashable(item)) for name, item in given.items()))
+    if isinstance(given, list | tuple):
+        return type(given), *map(hashable, given)
+    try:
+        hash(given)
+    except TypeError:
+        return id(given)  # whatever is made for the key owns it
+    return type(given), given
 
 
 def _is_tree(where: Any, namespace: str) -> bool:

@@ -8,6 +8,7 @@ traced nor trained, and stale when it changes. The core compares them: `is_same_
 
 import enum
 import functools
+import itertools
 import types
 import weakref
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import numpy as np
 
 from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
 from pydag.structure.text import short_repr
+from pydag.structure.walk import Walk
 
 ATOMS = (str, bytes, bool, int, type(None))
 
@@ -66,15 +68,13 @@ def _parts(value: Any) -> list[Any] | None:
 
 def _parts_at_any_depth(value: Any) -> list[Any]:
     """What a value consists of: the parts of tuples, frozensets and partials, at any depth."""
-    waiting, seen, found = [value], {id(value)}, []
-    for item in waiting:
+    walk, found = Walk([value], key=id), []
+    for item in walk:
         parts = _parts(item)
         if parts is None:
             found.append(item)
-        for part in parts or ():
-            if id(part) not in seen:
-                seen.add(id(part))
-                waiting.append(part)
+        else:
+            walk.add(parts)
     return found
 
 
@@ -163,16 +163,11 @@ def tracer_in(leaf: Any) -> Any:
     Looked for in what functions close over, in the parts of partials, methods and containers, and
     in attributes.
     """
-    if isinstance(leaf, ATOMS):
-        return None
-    waiting, seen = [leaf], {id(leaf)}
-    for item in waiting:
+    walk = Walk([] if isinstance(leaf, ATOMS) else [leaf], key=id)
+    for item in itertools.islice(walk, _MOST_OBJECTS):
         if isinstance(item, jax.core.Tracer):
             return item
-        for part in _reachable(item) if len(waiting) < _MOST_OBJECTS else ():
-            if id(part) not in seen:
-                seen.add(id(part))
-                waiting.append(part)
+        walk.add(_reachable(item))
     return None
 
 

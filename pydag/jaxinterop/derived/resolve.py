@@ -3,6 +3,7 @@
 
 import functools
 import inspect
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -34,19 +35,11 @@ def _value(derived: Derived) -> Any:
     return resolved(value) if type(value) is Derived else value
 
 
-def _unwrapped(node: Any) -> Any:
-    return node.unwrap()
-
-
-Rules = dict[type, Callable[[Any], Any]]
-
-_OURS: Rules = {Derived: _value}
-
-
-def _rules() -> Rules:
-    """What each class of nodes is replaced by."""
+def _rules() -> dict[type, Callable[[Any], Any]]:
+    """What replaces the nodes of each class."""
     base = getattr(sys.modules.get("paramax"), "AbstractUnwrappable", None)
-    return {**_OURS, base: _unwrapped} if isinstance(base, type) else _OURS
+    others = {base: operator.methodcaller("unwrap")} if isinstance(base, type) else {}
+    return {Derived: _value, **others}
 
 
 @with_wrapper_options
@@ -69,18 +62,13 @@ def resolved(tree: T, *, namespace: str = "") -> T:
     >>> plain["out"].shape, plain["embed"] is w
     ((3, 4), True)
     """
-    found: T
+    found: Any = tree
     if isinstance(tree, Dag):
-        found = _resolved_dag(tree)
+        own = resolved(tree.tree, namespace=tree._options.namespace)
+        found = tree if own is tree.tree else Dag(own, **tree._options._asdict())
     else:
         found = _core.rewrite(_rules(), tree, namespace=namespace)
-    return found
-
-
-def _resolved_dag(dag: Any) -> Any:
-    options = dag._options
-    tree = resolved(dag.tree, namespace=options.namespace)
-    return dag if tree is dag.tree else Dag(tree, **options._asdict())
+    return found  # type: ignore[no-any-return]  # it is of the class of `tree`
 
 
 def resolve_arguments(f: Callable[P, R]) -> Callable[P, R]:
@@ -119,11 +107,8 @@ def resolve_arguments(f: Callable[P, R]) -> Callable[P, R]:
 
 
 def _check_runs_at_once(f: Callable[..., Any]) -> None:
-    if (
-        inspect.isgeneratorfunction(f)
-        or inspect.iscoroutinefunction(f)
-        or (inspect.isasyncgenfunction(f))
-    ):
+    tests = inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction
+    if any(test(f) for test in tests):
         raise TypeError(
             f"{short_repr(f)} is a generator or a coroutine, which runs when its arguments are no "
             "longer resolved\n  Write model = pj.resolved(model) inside of it."

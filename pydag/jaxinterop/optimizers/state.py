@@ -9,7 +9,7 @@ import numpy as np
 from jax import tree_util
 
 from pydag.jaxinterop.content.separate import copied
-from pydag.jaxinterop.packed.leaf_key import LeafKey
+from pydag.jaxinterop.packed.dag import LeafKey
 from pydag.registry.fields import register_fields
 from pydag.typing import Leaf
 

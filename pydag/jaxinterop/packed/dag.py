@@ -16,7 +16,32 @@ from pydag.ops.select import masks, select_matching, where_there
 from pydag.structure.text import bounded_repr
 from pydag.typing import Identity, Leaf, Where
 
-from .leaf_key import leaf_keys
+
+class LeafKey(tree_util.DictKey):  # type: ignore[misc]  # JAX's class has no types
+    """JAX's key for a leaf of a `Dag` or a module, however deep it lies: its whole path.
+
+    `.name` is the last part, as code that looks at names expects.
+    """
+
+    def __init__(self, path: str, name: str = "") -> None:
+        super().__init__(path.removeprefix("."))
+        self.path, self.name = path, name
+
+    def __str__(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"LeafKey({self.path!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LeafKey, (self.path, self.name)
+
+
+def leaf_keys(content: Content, root: str = "") -> Sequence[LeafKey]:
+    """The key of each traced leaf. The paths begin with `root`."""
+    names = [str(path[-1]) if path else "" for path in content.spec.paths()]
+    pairs = zip(content.paths(root), content.traced_among(names), strict=True)
+    return [LeafKey(text, name) for text, name in pairs]
 
 
 @with_wrapper_options

@@ -19,7 +19,7 @@ from pydag.registry.fields import cached_names
 from pydag.registry.weak_table import WeakTable
 from pydag.sharing.update import writer_finders
 
-from .known_fields import builder, builder_of_optree, known_fields
+from .known_fields import KnownFields, builder, builder_of_optree, known_fields
 from .stand_ins import Trial
 
 asked_pydag: WeakTable[Any] = WeakTable()
@@ -80,23 +80,22 @@ class _Opener:
     children are the fields of a dataclass, or have no names.
     """
 
-    def __init__(self, cls: type, entry: Any, trial: Trial) -> None:
-        self.flatten = entry.to_iter
+    def __init__(self, cls: type, entry: Any, trial: Trial, fields: KnownFields | None) -> None:
         self.registration: object = None
-        self.entry_type = JaxField if dataclasses.is_dataclass(cls) else JaxEntry
+        self.trial, self.flatten = trial, entry.to_iter
+        self.has_meta_fields = fields is not None and bool(fields.meta)
         self.may_give_names = trial.how is not None or _may_give_names(cls, entry)
-        fields = jax_private.dataclass_fields(entry)
-        self.names: Any = self.ask if fields is None else fields[0]
-        self.styles: dict[type, str] = {}
-        _styles.set(cls, self.styles)
-        if fields is not None:
-            self.styles[str] = ".{}"
-            self.entry_type = JaxField
+        of_jax = jax_private.dataclass_fields(entry)
+        self.names: Any = self.ask if of_jax is None else of_jax[0]
         if cls is Dag:
-            self.flatten, self.names, self.entry_type = open_with_names, None, JaxField
+            self.flatten, self.names = open_with_names, None
+        is_by_attributes = cls is Dag or of_jax is not None
+        seems_so = is_by_attributes or dataclasses.is_dataclass(cls)
+        self.entry_type = JaxField if seems_so else JaxEntry
+        self.styles: dict[type, str] = {}
+        if is_by_attributes or fields is not None:
             self.styles[str] = ".{}"
-        self.trial = trial
-        self.has_meta_fields = False
+        _styles.set(cls, self.styles)
 
     def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
         """The names of a node's children, of which there are so many; None where it has none."""
@@ -119,7 +118,8 @@ class _Opener:
 
     def note_numbers(self, children: Iterable[tuple[Any, Any]]) -> None:
         """Asks no instance any more if JAX's keys say no more than numbers."""
-        if not self.may_give_names and all(_is_number(key) for key, _ in children):
+        number = tree_util.FlattenedIndexKey
+        if not self.may_give_names and all(isinstance(key, number) for key, _ in children):
             self.names = None
             _core.name_children(self.registration, self.flatten, None, None)
 
@@ -128,17 +128,12 @@ class _Opener:
         attribute, style = _PLAIN[type(key)]
         if self.styles.setdefault(type(name), style) != style:
             return False
-        if type(name) is str:
-            self.write_as(style)
-        _core.read_names_of_keys(self.registration, type(key), attribute, type(name))
-        return True
-
-    def write_as(self, style: str) -> None:
-        """Tells the core whether the names of children are attributes."""
         entry_type = JaxField if style == ".{}" else JaxEntry
-        if entry_type is not self.entry_type:
+        if type(name) is str and entry_type is not self.entry_type:
             self.entry_type = entry_type
             _core.set_path_entry_type(self.registration, entry_type)
+        _core.read_names_of_keys(self.registration, type(key), attribute, type(name))
+        return True
 
     def __call__(self, node: Any) -> tuple[Any, ...]:
         children, aux_data, *given = self.flatten(node)
@@ -150,10 +145,6 @@ class _Opener:
             if found is not None:
                 return found
         return (children, aux_data) if names is None else (children, aux_data, names)
-
-
-def _is_number(key: Any) -> bool:
-    return isinstance(key, tree_util.FlattenedIndexKey)
 
 
 # For each class JAX's entry, and the object that the core got for it, by which the core recognizes
@@ -189,10 +180,7 @@ def _registration(cls: type, entry: Any) -> object:
         answer = fields.data, (), fields.meta, tuple(n for n in cached_names(cls) if n not in names)
         resolve = lambda: answer  # noqa: E731 (a name for what the core calls)
     trial = Trial(cls, entry)
-    opener = _Opener(cls, entry, trial)
-    if fields is not None:
-        opener.styles[str] = ".{}"
-        opener.has_meta_fields = bool(fields.meta)
+    opener = _Opener(cls, entry, trial, fields)
     opener.registration = _core.foreign_registration(
         cls,
         opener,

@@ -13,7 +13,7 @@ from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.derivative import hides_configuration
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.leaf_key import leaf_keys
+from pydag.jaxinterop.packed.dag import leaf_keys
 from pydag.registry.fields import module_listeners
 from pydag.typing import Identity, Leaf, Where
 
