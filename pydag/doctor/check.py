@@ -66,6 +66,7 @@ def findings_of(model: Model, bar: Bar) -> list[Finding]:
     pairs = Pairs()
     return [
         *model.findings,
+        *model.config_findings,
         *check_aliases(model, pairs, bar),
         *check_storages(model),
         *check_heads(model, pairs, bar),

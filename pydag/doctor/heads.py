@@ -37,19 +37,12 @@ _LAYER = re.compile(r"\d+|(?:.*(?:layers?|blocks?|blk)|h)_?\d+", re.I)
 
 
 class End(NamedTuple):
-    """A head or an embedding.
+    """A head or an embedding."""
 
-    Attributes:
-        name: Of its array.
-        module: The path of the module.
-        end: The part of the path by which it is known.
-        is_packed: Whether its name is that of a quantized weight.
-    """
-
-    name: str
-    module: str
-    end: str
-    is_packed: bool
+    name: str  # of its array
+    module: str  # the path of the module
+    end: str  # the part of the path by which it is known
+    is_packed: bool  # whether its name is that of a quantized weight
 
     @property
     def parent(self) -> str:

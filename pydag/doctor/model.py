@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pydag.files.header import aliases_in, contradictions
 
-from .config import Config, read_config
+from .config import read_config
 from .finding import Damage, Finding, shown
 from .stored import Container, Stored
 
@@ -21,12 +21,6 @@ class Model:
         is_part: Whether it is one of several files of a model.
         findings: The problems of the files and their index.
         index: The index, or where one should be; None: the model is one file.
-
-    Attributes:
-        arrays: All arrays, by name.
-        aliases: Further names, each with the name that the metadata give for it.
-        named: All names in all headers.
-        config: The content of `config.json`; None if there is none.
     """
 
     def __init__(
@@ -43,8 +37,8 @@ class Model:
         self.kind = containers[0].kind if containers else "safetensors"
         self.findings = list(findings)
         self.arrays: dict[str, Stored] = {}
-        self.aliases: dict[str, str] = {}
-        self.named: set[str] = set()
+        self.aliases: dict[str, str] = {}  # further names, by the metadata
+        self.named: set[str] = set()  # all names in all headers
         self.is_known = all(container.named is not None for container in containers)
         for container in containers:
             # Where there are several files, the text says in which it was found.
@@ -54,15 +48,11 @@ class Model:
                 self.arrays.setdefault(name, array)
             self.named.update(container.named or ())
         self._add_aliases()
-        self.config: Config | None = None
-        self._of_config: list[Finding] = []
         self.configure(folder)
 
     def configure(self, folder: str) -> None:
         """Takes the configuration in a folder for that of the model."""
-        kept = [finding for finding in self.findings if finding not in self._of_config]
-        self.config, self._of_config = read_config(folder)
-        self.findings = kept + self._of_config
+        self.config, self.config_findings = read_config(folder)
 
     def _add_aliases(self) -> None:
         """Collects the aliases of all files: what one says of an array of another one counts."""

@@ -18,17 +18,7 @@ _LARGE_PIECE = 1 << 24
 def write_raw(
     path: str, arrays: Mapping[str, Stored], metadata: Mapping[str, str], bar: Any
 ) -> None:
-    """Writes a file.
-
-    Args:
-        path: Where; it is replaced.
-        arrays: By the names that they get.
-        metadata: Goes into the header.
-        bar: Counts the bytes that were written.
-
-    Raises:
-        ValueError: The header would be too large.
-    """
+    """Writes arrays under these names: see `write_contents`."""
     # The widest first, so that each begins at a multiple of its size.
     rows = sorted(arrays.items(), key=lambda row: (-(bits_of(row[1].dtype) or 0), row[0]))
     contents = {

@@ -50,15 +50,15 @@ def write_once(path: str, out: str) -> tuple[str, list[Finding]]:
         for _ in (*check_aliases(model, pairs, bar), *check_heads(model, pairs, bar)):
             pass  # `pairs` then has what is tied
         copy = _Copy(model, pairs)
-        bar.expect(copy.size())
+        bar.expect(copy.size)
         is_folder = model.index is not None or os.path.isdir(path) or os.path.isdir(out)
         with creating(out, is_folder) as new:
             _write(model, copy, new, bar)
             if is_folder and os.path.isfile(config := os.path.join(model.folder, CONFIG)):
                 shutil.copyfile(config, os.path.join(new, CONFIG))
         left = _found_in(out, model.folder, bar)
-        saved = _size(model.arrays.values()) - copy.size()
-        said = f"{out}: {len(copy.arrays)} arrays, {size_text(copy.size())}"
+        saved = _size(model.arrays.values()) - copy.size
+        said = f"{out}: {len(copy.arrays)} arrays, {size_text(copy.size)}"
         said += f", {size_text(saved)} less" if saved > 0 else ""
         if any(container.has_values for container in model.containers):
             said += "; values that are no arrays are left out"
@@ -79,7 +79,7 @@ def _write(model: Model, copy: "_Copy", folder: str, bar: Bar) -> None:
     if copy.structure is not None:
         metadata[STRUCTURE] = copy.structure
     file = os.path.join(folder, f"{name}.safetensors")
-    copy.write(file, copy.names(), metadata, file, bar)
+    copy.write(file, copy.arrays, metadata, file, bar)
 
 
 def _found_in(path: str, config: str, bar: Bar) -> list[Finding]:
@@ -98,6 +98,8 @@ class _Copy:
     def __init__(self, model: Model, pairs: Pairs) -> None:
         anchors = _anchors(model, pairs)
         self.arrays = {name: model.arrays[name] for name in anchors if anchors[name] == name}
+        self.sizes = {name: array.nbytes for name, array in self.arrays.items()}
+        self.size = sum(self.sizes.values())
         self.aliases = {name: anchor for name, anchor in anchors.items() if anchor != name}
         for alias, name in model.aliases.items():
             if name in anchors and alias not in model.arrays:
@@ -109,15 +111,6 @@ class _Copy:
             self.metadata.update(container.metadata)
         for alias in model.aliases:
             self.metadata.pop(alias, None)
-
-    def names(self) -> Iterable[str]:
-        return self.arrays
-
-    def size(self) -> int:
-        return _size(self.arrays.values())
-
-    def size_of(self, name: str) -> int:
-        return self.arrays[name].nbytes
 
     def write(
         self, temporary: str, names: Iterable[str], metadata: Mapping[str, str], path: str, bar: Any

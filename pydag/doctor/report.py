@@ -12,23 +12,14 @@ JSON_VERSION = 1
 
 
 class Figures(NamedTuple):
-    """The size of a model.
+    """The size of a model."""
 
-    Attributes:
-        files: The files that could be read.
-        arrays: The names of arrays in them, without aliases.
-        with_ties: Parameters, each array once.
-        without_ties: Parameters, if each name had an array of its own.
-        stored: Bytes of arrays.
-        wasted: Bytes that are stored twice, or that nobody uses.
-    """
-
-    files: int
-    arrays: int
-    with_ties: int
-    without_ties: int
-    stored: int
-    wasted: int
+    files: int  # that could be read
+    arrays: int  # names in them, without aliases
+    with_ties: int  # parameters, each array once
+    without_ties: int  # parameters, if each name had an array of its own
+    stored: int  # bytes of arrays
+    wasted: int  # bytes that are stored twice, or that nobody uses
 
 
 class Report:

@@ -13,29 +13,17 @@ MOST_BYTES = 1 << 62  # of an array
 
 
 class Stored(NamedTuple):
-    """An array in a file.
-
-    Attributes:
-        name: Its name.
-        dtype: Its type, as safetensors calls it where that has it: "BF16", "Q4_K".
-        shape: The lengths of its axes.
-        file: Where it is.
-        begin: The place of its first byte.
-        nbytes: How many bytes its elements have.
-        itemsize: The bytes of an element; 0 where elements aren't whole bytes.
-        is_plain: Whether its elements lie in order, without gaps.
-        storage: Equal for arrays that are the same elements of one memory in the file.
-    """
+    """An array in a file."""
 
     name: str
-    dtype: str
+    dtype: str  # as safetensors calls it, where that has it: "BF16", "Q4_K"
     shape: tuple[int, ...]
     file: RawFile
-    begin: int
-    nbytes: int
-    itemsize: int
-    is_plain: bool
-    storage: tuple[Any, ...]
+    begin: int  # the place of its first byte
+    nbytes: int  # of its elements
+    itemsize: int  # 0 where elements aren't whole bytes
+    is_plain: bool  # whether its elements lie in order, without gaps
+    storage: tuple[Any, ...]  # equal for arrays that are the same elements of one memory
 
     @property
     def size(self) -> int:
@@ -56,32 +44,18 @@ class Stored(NamedTuple):
 
 
 class Container:
-    """The content of one file.
-
-    Attributes:
-        kind: The format: "safetensors", "torch", "GGUF".
-        path: The file.
-        arrays: The arrays that can be read, by name.
-        aliases: Further names, each with the name of the array that the metadata give for it.
-        metadata: All other data beside the arrays.
-        structure: The structure that pydag wrote, as JSON.
-        named: All names that stand in the header, also of arrays that can't be read; None: it can't
-            be read.
-        findings: The problems of the file itself.
-        unwritable: Why its arrays alone would be another model; None: they wouldn't.
-        has_values: Whether there are values besides the arrays, such as a number of steps.
-    """
+    """The content of one file of the format `kind`: "safetensors", "torch", "GGUF"."""
 
     def __init__(self, kind: str, file: RawFile) -> None:
         self.kind, self.file, self.path = kind, file, file.path
-        self.arrays: dict[str, Stored] = {}
-        self.aliases: dict[str, str] = {}
-        self.metadata: dict[str, str] = {}
-        self.structure: str | None = None
-        self.named: set[str] | None = None
-        self.findings: list[Finding] = []
-        self.unwritable: str | None = None
-        self.has_values = False
+        self.arrays: dict[str, Stored] = {}  # those that can be read
+        self.aliases: dict[str, str] = {}  # further names, each with the array of the metadata
+        self.metadata: dict[str, str] = {}  # all other data beside the arrays
+        self.structure: str | None = None  # as pydag wrote it, JSON
+        self.named: set[str] | None = None  # all names in the header; None: it can't be read
+        self.findings: list[Finding] = []  # the problems of the file itself
+        self.unwritable: str | None = None  # why its arrays alone would be another model
+        self.has_values = False  # besides the arrays, such as a number of steps
 
     def add(
         self, name: str, dtype: str, shape: tuple[int, ...], begin: int, nbytes: int, itemsize: int

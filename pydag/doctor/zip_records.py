@@ -32,19 +32,12 @@ _LARGEST_TABLE = 64 << 20  # bytes
 
 
 class Entry(NamedTuple):
-    """A record, as the table says.
-
-    Attributes:
-        name: Its whole name.
-        offset: Where its own header is.
-        size: How many bytes it has.
-        problem: Why it can't be read; None: it can.
-    """
+    """A record, as the table says."""
 
     name: str
-    offset: int
-    size: int
-    problem: str | None
+    offset: int  # of its own header
+    size: int  # in bytes
+    problem: str | None  # why it can't be read
 
 
 def is_zip(file: RawFile) -> bool:

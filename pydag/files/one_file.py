@@ -25,31 +25,20 @@ def check_size(metadata: Mapping[str, str], names: Iterable[str]) -> None:
 
 
 class Content(NamedTuple):
-    """An array that is to be written.
+    """An array that is to be written."""
 
-    Args:
-        dtype: Its type, as the format calls it.
-        shape: Its shape.
-        nbytes: How many bytes it has.
-        pieces: Makes them, in order; called when the array is written.
-    """
-
-    dtype: str
+    dtype: str  # as the format calls it
     shape: tuple[int, ...]
     nbytes: int
-    pieces: Callable[[], Iterable[Any]]
+    pieces: Callable[[], Iterable[Any]]  # makes its bytes, in order, when it is written
 
 
 def write_contents(
     path: str, contents: Mapping[str, Content], metadata: Mapping[str, str], bar: Any
 ) -> None:
-    """Writes a file, one array after the other, and waits until it is on the disk.
+    """Writes arrays to a file in this order, and waits until it is on the disk.
 
-    Args:
-        path: Where; it is replaced.
-        contents: The arrays by name, in the order in which they will lie.
-        metadata: Goes into the header.
-        bar: Counts the bytes that were written; None: there is none.
+    A bar counts the bytes that were written.
 
     Raises:
         ValueError: The header would be too large.
@@ -88,14 +77,7 @@ def write_file(
     """Writes a file of arrays that NumPy has, and reads its header back.
 
     The arrays lie as the safetensors package would put them: those with the longest numbers first,
-    so that each begins at a multiple of its number's size.
-
-    Args:
-        temporary: Where.
-        arrays: The arrays by name.
-        metadata: Goes into the header.
-        path: Where it will be, for messages.
-        bar: Counts the bytes that were written; None: there is none.
+    so that each begins at a multiple of its number's size. Messages name the final `path`.
     """
     safetensors = package()
 

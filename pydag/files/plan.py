@@ -38,16 +38,9 @@ class Plan:
     """The content of a file that will be written.
 
     Args:
-        leaves: The leaves of a DAG.
-        spec: Its structure.
         identity: "nodes": leaves that are one memory are written for each of their places.
         structure: Whether the structure is written, and the leaves that are no arrays.
         kinds: What kind of leaf an array stands for, by the number of the leaf.
-
-    Attributes:
-        numbers: The number of the leaf that is each array, by name.
-        aliases: The array that each further name means.
-        structure: The structure as JSON; None where it isn't written.
 
     Raises:
         TypeError: A leaf, or the structure, can't be written.
@@ -73,8 +66,8 @@ class Plan:
             raise _overlap_error([(names[i], self.leaves[i]) for i in overlap])
         are_arrays = of_class(self.leaves, is_array_class)
         arrays = list(itertools.compress(range(len(self.leaves)), are_arrays))
-        self.numbers = {names[i]: i for i in arrays}
-        self.structure = None
+        self.numbers = {names[i]: i for i in arrays}  # of the leaf that each array is
+        self.structure = None  # as JSON
         if structure:
             described = self._described(names, are_arrays, ClassNames(spec.namespace))
             whole = {"pydag": 1, "structure": document_of(spec), "leaves": described}
@@ -106,13 +99,10 @@ class Plan:
                 raise TypeError(self._refusal(i, error)) from None
         return described
 
-    def size(self) -> int:
-        """How many bytes all arrays have."""
-        return sum(map(self.size_of, self.numbers))
-
-    def size_of(self, name: str) -> int:
-        """How many bytes an array has; 0 of one that can't be written."""
-        return int(getattr(self.leaves[self.numbers[name]], "nbytes", 0))
+    @functools.cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """The bytes of each array; 0 of one that can't be written."""
+        return {name: int(getattr(self.leaves[i], "nbytes", 0)) for name, i in self.numbers.items()}
 
     def _content(self, name: str) -> Content:
         """An array as it is written, copied to the host when its turn comes."""
@@ -137,10 +127,6 @@ class Plan:
         if dtype == "BOOL" and plain.size and plain.max() > 1:
             plain = (plain != 0).view("u1")  # as NumPy and torch take any byte
         return (plain.data,)
-
-    def names(self) -> Iterable[str]:
-        """The names of all arrays."""
-        return self.numbers
 
     def write(
         self,

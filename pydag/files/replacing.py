@@ -43,31 +43,22 @@ class NewFile:
     """A file that isn't in its place yet.
 
     It is locked while its writer lives, where the system has such locks. So the next writer knows
-    what a writer that was killed has left.
-
-    Args:
-        path: Its own.
-        mode: What the umask gives it.
-        lock: A handle of the file that is locked; None where there are no locks.
+    what a writer that was killed has left. It is made in a folder, empty, and called unlike `name`.
     """
 
-    def __init__(self, path: str, mode: int, lock: int | None) -> None:
-        self.path, self._mode, self._lock = path, mode, lock
-
-    @classmethod
-    def beside(cls, folder: str, name: str) -> "NewFile":
-        """A new, empty file in a folder, with another name than `name`."""
-        while True:
-            path = os.path.join(folder, f".{_beginning(name)}.pydag-{os.urandom(8).hex()}")
+    def __init__(self, folder: str, name: str) -> None:
+        self._lock: int | None = None
+        while self._lock is None:
+            self.path = os.path.join(folder, f".{_beginning(name)}.pydag-{os.urandom(8).hex()}")
             # So that the umask decides on the mode.
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            self._mode = os.fstat(handle).st_mode
+            self._lock = handle
             if fcntl is None:
-                os.close(handle)
-                return cls(path, os.stat(path).st_mode, None)
-            if _is_taken(handle, path):  # by a writer that removes leftovers, before it was locked
-                os.close(handle)
-                continue
-            return cls(path, os.fstat(handle).st_mode, handle)
+                self._unlock()
+                return
+            if _is_taken(handle, self.path):  # by a writer that removes leftovers
+                self._unlock()
 
     def replace(self, target: str, old: str | None = None) -> None:
         """Moves it to `target`.
@@ -224,7 +215,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     folder, name = os.path.split(target)
     remove_leftovers(folder, _beginning(name).__eq__)
     try:
-        new = NewFile.beside(folder, name)
+        new = NewFile(folder, name)
     except FileNotFoundError as error:
         error.add_note(
             f"there is no folder {os.path.dirname(os.fspath(path))!r} to write {name!r} to\n"

@@ -98,7 +98,7 @@ def write(
     check_local(path)
     largest = None if shard_size is None else number_of_bytes(shard_size)
     plan = Plan(leaves, spec, identity, structure, kinds)
-    with progress_bar(plan.size() if progress else 0, progress) as bar:
+    with progress_bar(sum(plan.sizes.values()) if progress else 0, progress) as bar:
         if largest is not None:
             write_shards(path, plan, largest, bar)
             return
@@ -106,4 +106,4 @@ def write(
         if plan.structure is not None:
             metadata = metadata | {STRUCTURE: plan.structure}
         with replacing(path) as temporary:
-            plan.write(temporary, plan.names(), metadata, path, bar)
+            plan.write(temporary, plan.numbers, metadata, path, bar)

@@ -35,27 +35,14 @@ class Writable(Protocol):
     aliases: dict[str, str]
     structure: str | None
 
-    def names(self) -> Iterable[str]:
-        """The names of all arrays."""
-
-    def size(self) -> int:
-        """How many bytes all arrays have."""
-
-    def size_of(self, name: str) -> int:
-        """How many bytes an array has."""
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The bytes of each array, by name."""
 
     def write(
         self, temporary: str, names: Iterable[str], metadata: Mapping[str, str], path: str, bar: Any
     ) -> None:
-        """Writes some arrays to one file.
-
-        Args:
-            temporary: Where.
-            names: Their names.
-            metadata: Goes into the header.
-            path: Where the file will be, for messages.
-            bar: Counts the bytes of each array.
-        """
+        """Writes some arrays to the file `temporary`, which will be at `path`."""
 
 
 def number_of_bytes(size: int | str) -> int:
@@ -103,7 +90,7 @@ def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar
                 file, is_new = _first_file(folder, name)
                 remove_leftovers(folder, lambda name: name == INDEX or bool(SHARD.fullmatch(name)))
             else:
-                file = NewFile.beside(folder, name)
+                file = NewFile(folder, name)
             new.append(file)
             if name != INDEX:
                 plan.write(file.path, groups[i], aliases[i], os.path.join(folder, name), bar)
@@ -131,7 +118,7 @@ def _first_file(folder: str, name: str) -> tuple[NewFile, bool]:
                 os.mkdir(folder)
                 is_new = True
         try:
-            return NewFile.beside(folder, name), is_new
+            return NewFile(folder, name), is_new
         except OSError as error:
             if is_new:
                 with contextlib.suppress(OSError):
@@ -143,7 +130,7 @@ def _first_file(folder: str, name: str) -> tuple[NewFile, bool]:
 def index_text(plan: Writable, groups: Sequence[Sequence[str]], names: Sequence[str]) -> str:
     """The index of shards that have these arrays and names."""
     files = {array: name for name, group in zip(names, groups, strict=True) for array in group}
-    metadata: dict[str, Any] = {"total_size": plan.size()}
+    metadata: dict[str, Any] = {"total_size": sum(plan.sizes.values())}
     if plan.structure is not None:
         metadata[STRUCTURE] = plan.structure
     text = json.dumps({"metadata": metadata, "weight_map": files}, indent=2) + "\n"
@@ -156,8 +143,7 @@ def _groups(plan: Writable, largest: int) -> list[list[str]]:
     """The names of the arrays in each file."""
     groups: list[list[str]] = []
     size = 0
-    for name in plan.names():
-        own = plan.size_of(name)
+    for name, own in plan.sizes.items():
         if not groups or size + own > largest:
             groups.append([])
             size = 0
