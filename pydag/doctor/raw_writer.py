@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydag.files.arrays import numpy_dtype
+from pydag.files.header import bits_of
 from pydag.files.one_file import Content, write_contents
 
-from .stored import Stored, bits_of
+from .stored import Stored
 from .torch_file import View
 
 _PIECE = 1 << 20

@@ -45,7 +45,8 @@ def write_once(path: str, out: str) -> tuple[str, list[Finding]]:
     model = open_model(path)
     bar = Bar(True)
     try:
-        _check_whole(model, bar)
+        for why in _obstacles(model, bar):
+            raise ValueError(f"{model.path!r}: nothing is written: {why}")
         pairs = Pairs()
         for _ in (*check_aliases(model, pairs, bar), *check_heads(model, pairs, bar)):
             pass  # `pairs` then has what is tied
@@ -158,11 +159,6 @@ def _with_anchors(text: str, anchors: Mapping[str, str], path: str) -> str:
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(f"{path!r}: nothing is written: its structure is malformed") from None
     return json.dumps(whole, separators=(",", ":"))
-
-
-def _check_whole(model: Model, bar: Bar) -> None:
-    for why in _obstacles(model, bar):
-        raise ValueError(f"{model.path!r}: nothing is written: {why}")
 
 
 def _obstacles(model: Model, bar: Bar) -> Iterator[str]:

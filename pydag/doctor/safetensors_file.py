@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydag.files.header import LARGEST, aliases_in, parsed
+from pydag.files.header import LARGEST, aliases_in, bits_of, parsed
 from pydag.files.package import STRUCTURE
 
 from .finding import shown
 from .ranges import Range, check_ranges
 from .raw import RawFile
-from .stored import MOST_BYTES, Container, bits_of
+from .stored import MOST_BYTES, Container
 
 _MOST_DIMENSIONS = 64
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays as a file stores them, and the content of one file, whatever its format."""
 
-import functools
 import math
-import re
 from typing import Any, NamedTuple
 
 from .finding import Damage, Finding
@@ -69,16 +67,3 @@ class Container:
     def error(self, names: tuple[str, ...], text: str) -> None:
         """Notes an error of this file."""
         self.findings.append(Damage("error", names, text))
-
-
-_ODD = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
-
-
-@functools.cache
-def bits_of(dtype: str) -> int | None:
-    """How many bits an element of a type has; None for an unknown type."""
-    if dtype in _ODD:
-        return _ODD[dtype]
-    match = re.fullmatch(r"(?:BF|F|I|U|C)(\d{1,3})(?:_E\dM\d(?:FN|FNUZ)?)?", dtype)
-    bits = int(match[1]) if match else 0
-    return bits if bits in (4, 8, 16, 32, 64, 128) else None

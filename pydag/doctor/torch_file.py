@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from pydag.files.collector import collector_paused
+from pydag.files.header import bits_of
 
 from .finding import Damage, Finding, limited, listed, shown, size_text
 from .pickle_code import PickleError
@@ -15,7 +16,7 @@ from .pickle_objects import Tensor
 from .pickle_values import read_pickle
 from .ranges import Range, check_ranges
 from .raw import RawFile
-from .stored import MOST_BYTES, Container, Stored, bits_of
+from .stored import MOST_BYTES, Container, Stored
 from .zip_records import Entry, check_names, place_of
 
 _LARGEST_PICKLE = 64 << 20  # bytes

@@ -93,9 +93,7 @@ class Directory(Source):
         self._version = version_of(path)
         self._index = read_index(path)
         self._files: dict[str, File] = {}
-        self._named: dict[str, list[str]] = {}  # the arrays that should be in each file
-        for array, file in self._index.files.items():
-            self._named.setdefault(file, []).append(array)
+        self._named = _by_file(self._index.files, self._index.files)
         self.entries = _Entries(self, self._index)
         self.metadata: dict[str, str] = {}
         self._said: dict[str, dict[str, str]] = {}  # the aliases in each file
@@ -131,20 +129,17 @@ class Directory(Source):
         self.metadata |= {k: v for k, v in file.metadata.items() if k in aliases or k not in known}
 
     def _opened(self, name: str) -> File:
-        own = self._named[name]
-        try:
+        own, file = self._named[name], None
+        with contextlib.suppress(FileNotFoundError):
             file = File(self._index.path_of(name))
-        except FileNotFoundError:
-            self._check_version()
-            raise self.wrong(
-                f"the index names the file {name!r}, which isn't there, for {_listed(own)}"
-            ) from None
-        self._check_version()
-        missing = [array for array in own if array not in file.entries]
-        if missing:
-            raise self.wrong(
-                f"by the index {_listed(missing)} should be in {name!r}, and isn't there"
-            )
+        if version_of(self.path) != self._version:
+            raise ReplacedError(self.path)
+        if file is None:
+            why = f"the index names the file {name!r}, which isn't there, for {_listed(own)}"
+            raise self.wrong(why)
+        if missing := [array for array in own if array not in file.entries]:
+            why = f"by the index {_listed(missing)} should be in {name!r}, and isn't there"
+            raise self.wrong(why)
         for array in file.entries:
             other = self._index.files.get(array)
             if other is None:
@@ -153,19 +148,20 @@ class Directory(Source):
                 raise self.wrong(f"{array!r} is in {name!r}, and by the index in {other!r}")
         return file
 
-    def _check_version(self) -> None:
-        if version_of(self.path) != self._version:
-            raise ReplacedError(self.path)
-
     def arrays(self, names: Collection[str]) -> dict[str, Any]:
         """The arrays of these names, mapped, read-only. One of booleans is read, and checked."""
-        by_file: dict[str, list[str]] = {}
-        for name in names:
-            by_file.setdefault(self._index.files[name], []).append(name)
         found: dict[str, Any] = {}
-        for file, own in by_file.items():
+        for file, own in _by_file(names, self._index.files).items():
             found.update(self.file(file).arrays(own))
         return {name: found[name] for name in names}
+
+
+def _by_file(names: Iterable[str], files: Mapping[str, str]) -> dict[str, list[str]]:
+    """The arrays that are in each file, by the index."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(files[name], []).append(name)
+    return found
 
 
 class _Entries(Mapping[str, Entry]):

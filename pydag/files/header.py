@@ -7,6 +7,7 @@ package, whose word counts. What is accepted here the package accepts, too, but 
 that is the whole number 0.
 """
 
+import functools
 import itertools
 import math
 import re
@@ -26,12 +27,20 @@ _MOST_BYTES = 1 << 50  # of an array whose size is computed here
 _METADATA = "__metadata__"
 
 
-def _item_size(short: str) -> int:
-    bits = re.search(r"\d+", short)
-    return int(bits[0]) // 8 if bits else 1
+_ODD = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
 
 
-ITEM_SIZES = {short: _item_size(short) for short in NUMPY_NAMES}  # bytes of one number
+@functools.cache
+def bits_of(dtype: str) -> int | None:
+    """How many bits an element of a type has; None for an unknown type."""
+    if dtype in _ODD:
+        return _ODD[dtype]
+    match = re.fullmatch(r"(?:BF|F|I|U|C)(\d{1,3})(?:_E\dM\d(?:FN|FNUZ)?)?", dtype)
+    bits = int(match[1]) if match else 0
+    return bits if bits in (4, 8, 16, 32, 64, 128) else None
+
+
+ITEM_SIZES = {short: (bits_of(short) or 0) // 8 for short in NUMPY_NAMES}  # bytes of one number
 
 
 class Run(NamedTuple):

@@ -64,7 +64,9 @@ def read_index(path: str) -> Index:
             "array"
         )
     for name, file in files.items():
-        if not is_plain_name(file) or file == os.path.basename(path):
+        # It must name a file of the folder itself, on any system.
+        is_plain = file not in ("", ".", "..") and not any(c in file for c in "/\\:\0")
+        if not is_plain or file == os.path.basename(path):
             raise ValueError(
                 f"{path!r}: {name!r} is said to be in {file[:200]!r}, and only a file beside the "
                 "index may be named"
@@ -76,8 +78,3 @@ def read_index(path: str) -> Index:
         raise ValueError(f"{path!r} is no index of safetensors files: `weight_map` names no array")
     structure = structure if type(structure) is str else None
     return Index(path, os.path.dirname(path), files, structure)
-
-
-def is_plain_name(file: str) -> bool:
-    """Whether a text names a file of the folder itself, on any system."""
-    return file not in ("", ".", "..") and not any(c in file for c in "/\\:\0")

@@ -138,8 +138,12 @@ def read(
         wanted: The leaves of `like`, and its structure.
     """
     check_local(path, is_read=True)
+    given = (classes,) if isinstance(classes, type) else tuple(classes)
+    for cls in given:
+        if not isinstance(cls, type):
+            raise TypeError(f"classes= takes classes, got {cls!r}")
     known = FunctionNames([functions] if callable(functions) else functions)
-    options = _Options(only, strict, namespace, _checked_classes(classes), known)
+    options = _Options(only, strict, namespace, given, known)
     return read_again(lambda: _read(opened(path), wanted, options))
 
 
@@ -174,14 +178,6 @@ def _read(
             leaves[i] = array if kind == "array" else _no_array(source, i, content, names, array)
     are_arrays = {i for i, (kind, _, keep) in enumerate(rows) if keep and kind != "value"}
     return selected(Loaded(source, spec, leaves, are_arrays), only)
-
-
-def _checked_classes(classes: type | Iterable[type]) -> tuple[type, ...]:
-    given = (classes,) if isinstance(classes, type) else tuple(classes)
-    for cls in given:
-        if not isinstance(cls, type):
-            raise TypeError(f"classes= takes classes, got {cls!r}")
-    return given
 
 
 def _no_array(source: Source, i: int, content: Any, names: ClassNames, array: Any) -> Leaf:

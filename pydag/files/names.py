@@ -44,11 +44,8 @@ class _Steps:
             text = entry
         if type(text) is str:
             return text if text and is_writable(text) else None
-        is_index = type(text) is int and self._kind_above(position) not in NAMED
-        return str(text) if is_index else None
-
-    def _kind_above(self, position: int) -> str:
-        return self._listing.records[self._listing.parents[position]].kind
+        above = self._listing.records[self._listing.parents[position]]
+        return str(text) if type(text) is int and above.kind not in NAMED else None
 
     def dotted(self, position: int) -> dict[str, int]:
         """The children of a node by their part of a dotted name; the first one wins."""

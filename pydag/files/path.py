@@ -41,14 +41,9 @@ def check_path(path: object, tree: object, call: str) -> None:
 def check_local(path: str | os.PathLike[str], is_read: bool = False) -> None:
     """Raises ValueError for an address such as `gs://bucket/model`."""
     if isinstance(path, str) and re.match(r"[a-z][a-z0-9+.-]+://", path):
-        what, cure = (
-            ("reads", "Copy it to this machine first")
-            if is_read
-            else (
-                "writes",
-                "Save to a local file, and copy it there",
-            )
-        )
+        what, cure = "writes", "Save to a local file, and copy it there"
+        if is_read:
+            what, cure = "reads", "Copy it to this machine first"
         raise ValueError(
             f"{path!r} is an address, and pydag {what} files of this machine alone\n"
             f"  {cure}, such as with fsspec."

@@ -11,7 +11,7 @@ from typing import Any
 
 from .arrays import numpy_dtype
 from .collector import collector_paused
-from .header import LARGEST, Header, Run, checked, parsed
+from .header import LARGEST, Run, checked, parsed
 from .package import STRUCTURE, package
 from .path import check_regular
 from .replacing import ReplacedError
@@ -60,11 +60,12 @@ class File(Source):
             if header is None:
                 self._ask_package()
                 after = os.stat(self.path)
-                if (before.st_dev, before.st_ino, before.st_size) != (
-                    *(after.st_dev, after.st_ino, after.st_size),
-                ):
+                if not os.path.samestat(before, after) or before.st_size != after.st_size:
                     return False
-                header = self._parsed(text)
+                try:
+                    header = parsed(text)
+                except ValueError as error:
+                    raise self.wrong(f"malformed header: {error}") from None
             self._bytes = np.memmap(file, dtype=np.uint8, mode="r")
         self.entries, self.metadata, self._runs = header
         self._start = 8 + size
@@ -84,12 +85,6 @@ class File(Source):
             raise ValueError(
                 f"{self.path!r} is no whole safetensors file: {error}{advice}"
             ) from error
-
-    def _parsed(self, text: bytes) -> Header:
-        try:
-            return parsed(text)
-        except ValueError as error:
-            raise self.wrong(f"malformed header: {error}") from None
 
     @collector_paused()
     def arrays(self, names: Collection[str]) -> dict[str, Any]:
@@ -127,13 +122,8 @@ class File(Source):
             if dtype is None:
                 dtype = self._dtypes[short] = numpy_dtype(short)
             array = np.ndarray(shape, dtype, self._bytes, self._start + begin)
-            if short == "BOOL":
-                _check_booleans(array.view(np.uint8))
+            if short == "BOOL" and array.size and array.view(np.uint8).max() > 1:
+                raise ValueError("a boolean is a byte that is 0 or 1")
         except (ValueError, TypeError) as error:
             raise ValueError(f"{self.path!r}: the array {name!r} can't be read: {error}") from None
         return array
-
-
-def _check_booleans(found: Any) -> None:
-    if found.size and found.max() > 1:
-        raise ValueError("a boolean is a byte that is 0 or 1")

@@ -10,7 +10,7 @@ from pydag.structure.kinds import MAPPINGS, NAMED
 from pydag.structure.listing import Listing
 
 from .html import escaped
-from .leaves import Infos, LeafInfo, cut
+from .leaves import Infos, cut
 from .model import Model, Row
 from .text import row_text
 
@@ -54,9 +54,8 @@ class _Comparison:
         left, right = self._sides
         x, y = left.records[a], right.records[b]
         if x.is_alias or y.is_alias:
-            if x.is_alias and y.is_alias:
-                return self._partner.get(left.target(a)) == right.target(b)
-            return False
+            partner = self._partner.get(left.target(a))
+            return x.is_alias and y.is_alias and partner == right.target(b)
         if x.kind != y.kind or not x.fits(y) or not _equal(x.detail, y.detail):
             return False
         return x.kind not in MAPPINGS or (
@@ -89,10 +88,7 @@ class SideBySide:
         self, left: PyDagSpec, right: PyDagSpec, width: int = 100, limit: int | None = 200
     ) -> None:
         listings = Listing.of(left), Listing.of(right)
-        self._models = [
-            Model(listing, Infos([LeafInfo("*", "", None, 0, 0)] * len(listing.leaves)))
-            for listing in listings
-        ]
+        self._models = [Model(listing, Infos.unknown(listing)) for listing in listings]
         self._width = width
         pairs = _Comparison(*listings).pairs()
         self._lines = [

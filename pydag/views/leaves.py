@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pydag.sharing.refs import is_ref
+from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 
 _LONGEST = 60
@@ -121,6 +122,11 @@ class Infos:
             else:
                 infos.append(leaf if leaf_class in _PLAIN else leaf_info(leaf))
         return cls(infos)
+
+    @classmethod
+    def unknown(cls, listing: Listing) -> "Infos":
+        """The infos of a structure without leaves."""
+        return cls([LeafInfo("*", "", None, 0, 0)] * len(listing.leaves))
 
     def __getitem__(self, leaf: int) -> LeafInfo:
         info = self._infos[leaf]

@@ -5,7 +5,7 @@ import itertools
 from typing import NamedTuple
 
 from .html import escaped
-from .leaves import cut, printable
+from .leaves import cut
 from .model import Model
 
 _ALSO = 3  # further paths that are written out
@@ -61,7 +61,7 @@ def table(model: Model, width: int | None, limit: int | None) -> Table:
     for position in itertools.islice(listing.leaves, limit):
         leaf = model.leaf(position)
         found = itertools.islice(listing.ways(position), 1, 1 + _ALSO)
-        also = tuple(_way_text(model, way) for way in found)
+        also = tuple(cut("".join(map(model.step, w)).removeprefix("."), 200) for w in found)
         path, number = model.path(position), ways[position]
         rows.append(TableRow(path, also, number, leaf.shape, leaf.dtype, leaf.bytes))
     more = len(listing.leaves) - len(rows)
@@ -78,10 +78,6 @@ def table(model: Model, width: int | None, limit: int | None) -> Table:
     result = Table("\n".join([*lines, str(model.totals)]))
     result.rows, result.more, result.totals = rows, more, str(model.totals)
     return result
-
-
-def _way_text(model: Model, way: list[int]) -> str:
-    return printable(cut("".join(map(model.step, way)).removeprefix("."), 200))
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:

@@ -12,7 +12,7 @@ from pydag.typing import Dag, FlattenOptions
 
 from .dot import dot, svg
 from .html import html_page, html_piece
-from .leaves import Infos, LeafInfo
+from .leaves import Infos
 from .model import Model, Totals
 from .other import rich_text, treescope_tree
 from .table import Table, table
@@ -131,7 +131,7 @@ def view(
     _check(depth, width, limit)
     if isinstance(tree, PyDagSpec):
         _core.leaves(None, **options)  # raises for an unknown option, here, too
-        unknown = Infos([LeafInfo("*", "", None, 0, 0)] * tree.num_leaves)
-        return View(Model(Listing.of(tree), unknown), depth, width, limit)
+        listing = Listing.of(tree)
+        return View(Model(listing, Infos.unknown(listing)), depth, width, limit)
     leaves, spec = _core.flatten_at(tree, "tree", **options)
     return View(Model(Listing.of(spec), Infos.of(leaves)), depth, width, limit)

@@ -111,14 +111,12 @@ def tie_again(module: Any, before: Any, *, on_conflict: Conflict = "raise") -> N
 
 def _over_one_memory(tensors: dict[str, Any], parts: Parts) -> Iterator[str]:
     """Which parameters that are trained are one memory, in words."""
+    parameters = {n: x for n, x in tensors.items() if isinstance(x, torch.nn.Parameter)}
+    trained = {name for name, x in parameters.items() if x.requires_grad}
     for split in parts:
-        names = [names[0] for names in split if _is_trained(tensors[names[0]])]
+        names = [names[0] for names in split if names[0] in trained]
         if len(names) > 1:
             yield f"{' and '.join(names)} are parameters over one memory: an optimizer steps each"
-
-
-def _is_trained(tensor: Any) -> bool:
-    return isinstance(tensor, torch.nn.Parameter) and tensor.requires_grad
 
 
 def _kind(tensor: Any) -> tuple[Any, Any]:
