@@ -7,12 +7,10 @@
 #include "rewrites/tie.h"
 #include "structure/paths.h"
 #include "walks/all_paths.h"
-#include "walks/copy.h"
 #include "walks/fold.h"
 #include "walks/iterate.h"
 #include "walks/map.h"
 #include "walks/one_level.h"
-#include "walks/shared_objects.h"
 #include "walks/unflatten.h"
 #include "walks/update.h"
 

@@ -11,7 +11,7 @@
 #include "structure/paths.h"
 #include "structure/prefix.h"
 #include "walks/match.h"
-#include "walks/traverse.h"
+#include "walks/fold.h"
 
 namespace pydag {
 namespace {

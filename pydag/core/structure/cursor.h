@@ -65,6 +65,8 @@ class Nesting {
 public:
     bool empty() const { return open_.empty(); }
     Item &innermost() { return open_.back().item; }
+    // How many children the innermost one waits for, the one that is being closed or added included.
+    uint32_t num_to_come() const { return to_come_; }
 
     // To be called for each node, in their order. Calls `close(item)` for each node whose subtree is complete now,
     // children first; the node around it is then the innermost one.

@@ -45,4 +45,7 @@ private:
     void take_apart(PyObject *tree, const FlattenOptions &options, NodeObjects *objects, NodeAnswers *answers);
 };
 
+// (spec, the shared objects in the order of their numbers)
+nb::object shared_objects_of(nb::handle tree, const FlattenOptions &options);
+
 }  // namespace pydag

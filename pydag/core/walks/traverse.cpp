@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/traverse.h"
-
 #include "base/error.h"
 #include "nodes/build.h"
 #include "nodes/node_data.h"
+#include "walks/fold.h"
 #include "walks/fold_structure.h"
 
 namespace pydag {
