@@ -97,15 +97,6 @@ class Listing:
             child = self.ends[child]
         return found
 
-    def below(self, *positions: int) -> list[int]:
-        """The anchors of the nodes at and below some positions, in first-visit order."""
-        found: list[int] = []
-        walk = Walk(map(self.target, positions))
-        for position in walk:
-            found.append(position)
-            walk.add([self.target(child) for child in self.children(position)])
-        return found
-
     @functools.cached_property
     def leaf_numbers(self) -> dict[int, int]:
         """The number of the leaf at each position that has one."""
@@ -113,22 +104,19 @@ class Listing:
 
     def leaves_below(self, *positions: int) -> list[int]:
         """The numbers of the leaves at and below some positions, in first-visit order."""
-        numbers = self.leaf_numbers
-        return [numbers[p] for p in self.below(*positions) if p in numbers]
+        found: list[int] = []
+        walk = Walk(map(self.target, positions))
+        for position in walk:
+            if position in self.leaf_numbers:
+                found.append(self.leaf_numbers[position])
+            walk.add([self.target(child) for child in self.children(position)])
+        return found
 
     def named_children(self, position: int) -> dict[Any, int]:
         """The position of each child, by its key or field name; empty for other kinds of node."""
         if self.records[position].kind not in NAMED:
             return {}
         return {self.records[child].entry: child for child in self.children(position)}
-
-    def downwards(self) -> Iterator[int]:
-        """All positions, ordered so that every node comes after all nodes that lead to it.
-
-        A node comes after its parent, and an anchor after its aliases. So everything that is handed
-        down to a node has arrived when its turn comes.
-        """
-        return reversed(self._closed)
 
     def slots_of(self, position: int) -> tuple[int, ...]:
         """The slots that hold a node, its own first."""
@@ -176,7 +164,8 @@ class Listing:
             return [1] * len(self.records)
         numbers, parents, targets = [0] * len(self.records), self.parents, self.targets
         numbers[0] = 1
-        for position in self.downwards():
+        # A node comes after its parent, and an anchor after its aliases.
+        for position in reversed(self._closed):
             if position > 0:
                 numbers[position] += numbers[parents[position]]
             if position in targets:
