@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding
-from tied_model import DATA, assert_same, loss, model, step, train
+from jax_models import DATA, assert_same, loss, model, step, train
 
 import pydag
 from pydag import jaxinterop

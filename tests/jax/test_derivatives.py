@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_models import number, tied_under
+from jax_models import number, tied_under
 
 import pydag
 from pydag import jaxinterop

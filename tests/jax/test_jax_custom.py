@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from small_models import number, tied_under
+from jax_models import number, tied_under
 
 import pydag
 from pydag import jaxinterop

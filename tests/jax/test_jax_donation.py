@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from small_models import tied_under
+from jax_models import tied_under
 
 import pydag
 import pydag.jaxinterop as pj

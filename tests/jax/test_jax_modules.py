@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 import jax
 import jax.numpy as jnp
 import pytest
+from jax_models import Net
 from wrappers import WRAPPERS
 
 import pydag
@@ -120,23 +121,10 @@ def test_a_number_that_is_configuration_and_data() -> None:
 T = TypeVar("T")
 
 
-class Tied(jaxinterop.Module):
-    """A tied weight, and configuration."""
-
-    def __init__(self) -> None:
-        self.w = self.tied = jnp.ones(3)
-        self.depth, self.name = 2, "net"
-
-    def __call__(self, x: Any) -> Any:
-        for _ in range(self.depth):
-            x = x * self.w
-        return jnp.sum(x * self.tied)
-
-
 def test_repr_is_a_view_unless_the_class_has_its_own() -> None:
     """Its own is what it defines or inherits; what `@dataclass` writes isn't."""
 
-    class Own(Tied):
+    class Own(Net):
         def __repr__(self) -> str:
             return "own"
 
@@ -148,8 +136,8 @@ def test_repr_is_a_view_unless_the_class_has_its_own() -> None:
         w: Any
         n: int = 1
 
-    assert repr(Tied()) == str(pydag.view(Tied()))
-    assert (repr(Own()), repr(Below())) == ("own", "own")
+    assert repr(Net(jnp.ones(3))) == str(pydag.view(Net(jnp.ones(3))))
+    assert (repr(Own(1.0)), repr(Below(1.0))) == ("own", "own")
     assert repr(Data(jnp.ones(2))) == str(pydag.view(Data(jnp.ones(2))))
     unfinished = object.__new__(Data)
     assert "Data object at" in repr(unfinished)

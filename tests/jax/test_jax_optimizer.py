@@ -12,9 +12,8 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
-import tied_layers
 from jax.tree_util import tree_structure
-from tied_layers import Layer, assert_tied, by_hand, loss, parts, tied
+from jax_models import Layer, assert_layers_tied, by_hand, layers, loss_of_layers, parts
 
 import pydag
 from pydag import SharingError
@@ -23,9 +22,9 @@ from pydag.jaxinterop import Dag
 
 
 def with_more() -> dict[str, Any]:
-    """The with_more layers, with a counter, a key, a flag and a function."""
+    """The layers, with a counter, a key, a flag and a function."""
     rest = {"steps": jnp.int32(7), "key": jax.random.key(0), "flag": True, "f": jnp.tanh}
-    return {**tied_layers.tied(), **rest}
+    return {**layers(), **rest}
 
 
 def assert_alike(one: Any, other: Any) -> None:
@@ -41,19 +40,19 @@ def test_a_train_state() -> None:
     assert "other" not in Dag(with_more())
     assert "body" not in Dag(Layer(1.0, 2.0, "x"))
     state = train_state.TrainState.create(
-        apply_fn=None, params=Dag(tied_layers.tied()), tx=pj.optimizer(optax.adamw(0.1))
+        apply_fn=None, params=Dag(layers()), tx=pj.optimizer(optax.adamw(0.1))
     )
 
     @jax.jit
     def step(state: Any) -> Any:
-        gradient = pj.grad(lambda dag: loss(dag.tree))(state.params)
+        gradient = pj.grad(lambda dag: loss_of_layers(dag.tree))(state.params)
         return state.apply_gradients(grads=gradient)
 
-    first = float(loss(state.params.tree))
+    first = float(loss_of_layers(state.params.tree))
     for _ in range(3):
         state = step(state)
-    assert_tied(state.params.tree)
-    assert float(loss(state.params.tree)) < first
+    assert_layers_tied(state.params.tree)
+    assert float(loss_of_layers(state.params.tree)) < first
     assert int(state.step) == 3
 
 
@@ -217,9 +216,9 @@ def test_every_weight_is_one_weight(name: str) -> None:
             params, state = step(params, state)
         return params, state
 
-    ours, state = trained(Dag(tied()), lambda dag: loss(dag.tree))
-    theirs, expected = trained(parts(tied()), by_hand)
-    assert_tied(ours.tree)
+    ours, state = trained(Dag(layers()), lambda dag: loss_of_layers(dag.tree))
+    theirs, expected = trained(parts(layers()), by_hand)
+    assert_layers_tied(ours.tree)
     assert len(jax.tree.leaves(state)) == len(jax.tree.leaves(expected))
     for path, leaf in parts(ours.tree).items():
         assert jnp.allclose(leaf, theirs[path], rtol=1e-4, atol=1e-6), path

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from small_models import tied_under
+from jax_models import tied_under
 from wrappers import APART, WRAPPERS
 
 import pydag

@@ -12,24 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_models import tied_under
+from jax_models import Net, tied_under
 
 import pydag
 from pydag import jaxinterop
 from pydag import jaxinterop as pj
 
 W = jnp.ones(3)
-
-
-class Net(pj.Module):
-    """A module with one array at two places, a number and a function."""
-
-    a: Any
-    b: Any
-
-    def __init__(self, w: Any) -> None:
-        self.a = self.b = w
-        self.depth, self.activation = 3, jnp.tanh
 
 
 @pj.register
@@ -44,7 +33,7 @@ class Record:
 
 def f(params: Any, net: Any, record: Any, n: Any, *, k: Any) -> Any:
     """Uses all of its arguments, and returns modules, records and arrays."""
-    return {"x": params["a"] * net.a * n, "net": net, "record": record, "k": (k, k * 1)}
+    return {"x": params["a"] * net.w * n, "net": net, "record": record, "k": (k, k * 1)}
 
 
 def arguments() -> tuple[Any, ...]:

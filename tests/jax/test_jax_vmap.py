@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
-from small_models import tied_under
+from jax_models import tied_under
 from wrappers import MESH
 
 import pydag

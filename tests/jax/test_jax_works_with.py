@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from small_models import tied_under
+from jax_models import tied_under
 
 import pydag
 from pydag import jaxinterop as pj

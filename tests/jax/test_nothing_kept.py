@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 import pytest
-from small_models import tied_under
+from jax_models import tied_under
 from wrappers import APART, WRAPPERS
 
 import pydag

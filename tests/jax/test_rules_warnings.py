@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import pytest
+from jax_models import Net
 
 import pydag
 import pydag.jaxinterop as pj
@@ -41,14 +42,6 @@ class Casting:
     def tree_unflatten(cls, _: Any, children: Any) -> Any:
         """Casts again."""
         return cls(*children)
-
-
-class Tied(pj.Module):
-    """One array at two places, beside configuration."""
-
-    def __init__(self) -> None:
-        self.embed = self.unembed = X
-        self.rate, self.heads = 0.5, 4
 
 
 def with_rule(make: Any, define: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
@@ -307,8 +300,8 @@ BOTH = {"w": X, "again": X, "v": X + 1}
             {"m": BOTH, "average": BOTH},
         ),
         (lambda d: jax.tree.map(lambda x: x * 2, pydag.untie(d, ("b",))), {"a": X, "b": X}),
-        (lambda m: {"a": m.embed.sum(), "b": m.unembed.sum()}, Tied()),
-        (lambda m: pj.tree.map(lambda x: x * 2, m), Tied()),
+        (lambda m: {"a": m.w.sum(), "b": m.tied.sum()}, Net(X)),
+        (lambda m: pj.tree.map(lambda x: x * 2, m), Net(X)),
         (lambda trees: trees[1], [SAME, {"w": X, "again": X + 1}]),
     ],
     ids=[

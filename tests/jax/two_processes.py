@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.sharding import NamedSharding
-from tied_model import DATA, assert_same, model, step, train
+from jax_models import DATA, assert_same, model, step, train
 
 import pydag
 from pydag import jaxinterop
