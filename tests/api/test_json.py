@@ -14,6 +14,7 @@ import specimens as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from isomorphism import difference
+from registering import Layer
 from strategies import BUILTIN, dags, thorough
 
 import pydag
@@ -45,12 +46,6 @@ pydag.register_pydag_node(
 )
 
 
-@pydag.register_fields(meta_fields=("name",))
-class Layer:
-    def __init__(self, w: Any, name: Any) -> None:
-        self.w, self.name = w, name
-
-
 def exact(x: Any) -> Any:
     """A value as something that tells 0.0 from -0.0, NaN from NaN, and 1 from True."""
     if type(x) is float:
@@ -76,7 +71,7 @@ def test_aux_data_comes_back_exactly(value: Any) -> None:
 )
 def test_hard_values(value: Any) -> None:
     """Halves of surrogate pairs, huge integers, NaN's bits, registered classes."""
-    spec = dag_structure([Layer(1, value), Tagged(tag=value)])
+    spec = dag_structure([Layer(value, w=1), Tagged(tag=value)])
     layer, tagged = dag_unflatten(again(spec), [1])
     assert exact(layer.name) == exact(tagged.tag) == exact(value)
 
@@ -154,11 +149,11 @@ def test_depth() -> None:
     [
         ({"a": [{sp.Opaque(): 1}]}, "at tree['a'][0]: an object of"),
         ([Tagged(tag=[1])], "at tree[0]: an object of <class 'list'>"),
-        ([Layer(1, {"x"})], "at tree[0]: an object of <class 'set'>"),
-        ([Layer(1, (1, object()))], "at tree[0]: an object of <class 'object'>"),
+        ([Layer({"x"}, w=1)], "at tree[0]: an object of <class 'set'>"),
+        ([Layer((1, object()), w=1)], "at tree[0]: an object of <class 'object'>"),
         ([collections.defaultdict(lambda: 1)], "at tree[0]: the default factory"),
-        ([Layer(1, int)], "at tree[0]: <class 'int'>, which isn't registered"),
-        ([Layer(1, 1j)], "at tree[0]: an object of <class 'complex'>"),
+        ([Layer(int, w=1)], "at tree[0]: <class 'int'>, which isn't registered"),
+        ([Layer(1j, w=1)], "at tree[0]: an object of <class 'complex'>"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
@@ -172,7 +167,7 @@ def test_what_cannot_be_written(tree: Any, where: str) -> None:
 def test_subclasses_are_not_their_base() -> None:
     """A member of a string enum would come back as a string: it is refused."""
     with pytest.raises(TypeError, match="at tree"):
-        dag_structure(Layer(1, sp.IntChild(3))).to_json()
+        dag_structure(Layer(sp.IntChild(3), w=1)).to_json()
 
 
 def test_deep_values_are_refused() -> None:

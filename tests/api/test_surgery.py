@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from isomorphism import difference
 from operations import doubled
-from registering import Box
+from registering import Box, Part
 
 import pydag
 from pydag import (
@@ -31,12 +31,6 @@ from pydag import (
 )
 
 Pair = namedtuple("Pair", "x y")
-
-
-@pydag.register_fields
-class Layer:
-    def __init__(self, **attributes: Any) -> None:
-        self.__dict__.update(attributes)
 
 
 @pydag.register_fields(data_fields=("a", "b"), meta_fields=("m",))
@@ -62,7 +56,7 @@ CONTAINERS: dict[str, Any] = {
     "defaultdict": lambda a, b: defaultdict(int, y=a, x=b),
     "deque": lambda a, b: deque([a, b], 5),
     "namedtuple": Pair,
-    "fields": lambda a, b: Layer(y=a, x=b),
+    "fields": lambda a, b: Part(y=a, x=b),
     "slots": Slotted,
     "callback": Box,
     "struct sequence": lambda a, b: time.struct_time((a, b, *range(7))),

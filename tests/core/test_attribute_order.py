@@ -7,16 +7,9 @@ from typing import Any
 
 import pytest
 import reference
+from registering import Part
 
 import pydag
-
-
-@pydag.register_fields
-class Layer:
-    """Its attributes are those that it is given, set in that order."""
-
-    def __init__(self, **attributes: Any) -> None:
-        vars(self).update(attributes)
 
 
 class Slotted:
@@ -35,7 +28,7 @@ def order_of(node: Any) -> str:
 
 def test_an_instance_is_rebuilt_as_it_was_set() -> None:
     """Every way to build one sets the attributes in the order in which they were set."""
-    for node in (Layer(w=1, b=2, scale=3), Layer(scale=3, b=2, w=1), Layer(b=2, scale=3, w=1)):
+    for node in (Part(w=1, b=2, scale=3), Part(scale=3, b=2, w=1), Part(b=2, scale=3, w=1)):
         for forget in (True, False):
             if forget:
                 pydag.clear_caches()
@@ -51,7 +44,7 @@ def test_an_instance_is_rebuilt_as_it_was_set() -> None:
                 restored.unflatten(leaves),
                 text.unflatten(leaves),
                 pydag.dag_map(lambda x: x, node),
-                pydag.dag_map(lambda x, _: x, node, Layer(b=0, w=0, scale=0)),
+                pydag.dag_map(lambda x, _: x, node, Part(b=0, w=0, scale=0)),
                 pydag.dag_copy(node),
                 pydag.reref(pydag.deref([node]))[0],
             ]
@@ -61,7 +54,7 @@ def test_an_instance_is_rebuilt_as_it_was_set() -> None:
 
 def test_the_order_is_asked_for_besides() -> None:
     """`is_same_order` tells two instances apart that were set in another order, and no others."""
-    one, two, again = Layer(w=1, b=2), Layer(b=3, w=4), Layer(w=5, b=6)
+    one, two, again = Part(w=1, b=2), Part(b=3, w=4), Part(w=5, b=6)
     spec = pydag.dag_structure(one)
     assert not spec.is_same_order(pydag.dag_structure(two))
     assert spec.is_same_order(pydag.dag_structure(again))
@@ -69,16 +62,16 @@ def test_the_order_is_asked_for_besides() -> None:
 
 def test_rests_and_prefixes_are_matched_by_name() -> None:
     """A second tree whose attributes were set in another order gives each leaf its own partner."""
-    one, two = Layer(w=1, b=2), Layer(b=20, w=10)
+    one, two = Part(w=1, b=2), Part(b=20, w=10)
     assert vars(pydag.dag_map(lambda x, y: x + y, one, two)) == {"w": 11, "b": 22}
-    assert pydag.broadcast_prefix(Layer(b="B", w="W"), Layer(w=[1, 2], b=[3])) == ["B", "W", "W"]
+    assert pydag.broadcast_prefix(Part(b="B", w="W"), Part(w=[1, 2], b=[3])) == ["B", "W", "W"]
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_as_the_reference_says(seed: int) -> None:
     """Random names in random order, nested and shared: leaves, paths, text and copies agree."""
     rng = random.Random(seed)
-    registry = {Layer: reference_fields(), Slotted: reference_fields()}
+    registry = {Part: reference_fields(), Slotted: reference_fields()}
 
     def make(depth: int) -> Any:
         if depth == 0 or rng.random() < 0.3:
@@ -94,7 +87,7 @@ def test_as_the_reference_says(seed: int) -> None:
         parts = [make(depth - 1) for _ in names]
         if parts:
             parts[-1] = parts[0]
-        return Layer(**dict(zip(names, parts, strict=True)))
+        return Part(**dict(zip(names, parts, strict=True)))
 
     tree = make(3)
     leaves, spec = pydag.dag_flatten(tree)

@@ -12,17 +12,11 @@ from typing import Any
 
 import pytest
 from operations import OPERATIONS
-from registering import Box
+from registering import Box, Layer
 
 import pydag
 
 Point = namedtuple("Point", "x y")
-
-
-@pydag.register_fields(meta_fields=("name",))
-class Layer:
-    def __init__(self, w: Any) -> None:
-        self.w, self.name = w, "layer"
 
 
 @pydag.register_fields
@@ -45,7 +39,7 @@ def every_kind() -> dict[Any, Any]:
         "namedtuple": Point(w, 1),
         "struct sequence": time.gmtime(0),
         "custom": Box(w, 2),
-        "fields": Layer(w),
+        "fields": Layer(w=w),
         "slots": Slotted(w),
         3: {},
     }

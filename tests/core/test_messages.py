@@ -12,18 +12,12 @@ from typing import Any
 
 import optree
 import pytest
+from registering import Layer
 
 import pydag
 
 Point = namedtuple("Point", "x y")
 Other = namedtuple("Other", "x y")
-
-
-@pydag.register_fields(meta_fields=("name",))
-class Layer:
-    def __init__(self, name: str = "n", **attributes: Any) -> None:
-        self.name = name
-        self.__dict__.update(attributes)
 
 
 One = namedtuple("One", "x")

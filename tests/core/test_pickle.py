@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import optree
 import pytest
+from registering import Layer
 
 import pydag
 from pydag import PyDagSpec
@@ -23,12 +24,6 @@ State = tuple[Any, ...]
 class Box:
     def __init__(self, aux: Any, *children: Any) -> None:
         self.aux, self.children = aux, children
-
-
-@pydag.register_fields(meta_fields=("name",))
-class Layer:
-    def __init__(self, w: Any) -> None:
-        self.w, self.name = w, "layer"
 
 
 @pydag.register_fields(data_fields=("b", "a"))
@@ -56,7 +51,7 @@ def every_kind() -> Any:
         Point(w, 1),
         time.gmtime(0),
         Box("aux", w, 2),
-        Layer(w),
+        Layer(w=w),
         Fixed(w, shared),
         {3: 1, "x": 2, (1, 2): w},
         {},
@@ -182,7 +177,7 @@ CODES = {  # of optree.PyTreeKind, and in pickles
     "defaultdict": (defaultdict(int), 8, 8),
     "deque": (deque(), 9, 9),
     "struct sequence": (time.gmtime(0), 10, 10),
-    "fields": (Layer(1), 0, 11),
+    "fields": (Layer(w=1), 0, 11),
 }
 
 

@@ -27,12 +27,6 @@ class Color(enum.StrEnum):
     RED = "red"
 
 
-@pydag.register_fields
-class Layer:
-    def __init__(self, **attributes: Any) -> None:
-        vars(self).update(attributes)
-
-
 One = namedtuple("One", "x")
 Pair = namedtuple("Pair", "x y")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A class to register, the usual way of registering it, and one that is registered."""
+"""A class to register, the usual way of registering it, and classes that are registered."""
 
 from typing import Any
 
@@ -35,3 +35,19 @@ class Box:
 
 
 pydag.register_pydag_node(Box, lambda box: (box.children, "aux"), lambda _, items: Box(*items))
+
+
+@pydag.register_fields
+class Part:
+    """A node with the attributes that it is given, in that order."""
+
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+@pydag.register_fields(meta_fields=("name",))
+class Layer(Part):
+    """A part whose name is configuration."""
+
+    def __init__(self, name: Any = "layer", **attributes: Any) -> None:
+        super().__init__(name=name, **attributes)
