@@ -9,18 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from registering import Linear
 from strategies import BUILTIN, dags, thorough
 
 import pydag
 from pydag import SharingError, dag_mask
 from pydag.ops.select import select
 from pydag.structure.listing import Listing, step_text
-
-
-@pydag.register_fields(data_fields=("weight", "bias"))
-class Layer:
-    def __init__(self, weight: Any, bias: Any) -> None:
-        self.weight, self.bias = weight, bias
 
 
 @pydag.register_fields
@@ -30,7 +25,7 @@ class Model:
 
 
 @pydag.register_fields(data_fields=("weight", "bias"))
-class Special(Layer):
+class Special(Linear):
     pass
 
 
@@ -67,12 +62,12 @@ def selected(tree: Any, where: Any) -> list[bool]:
 )
 def test_patterns(pattern: str, expected: list[bool]) -> None:
     """A pattern is compared with the whole path, with and without its dot, case and all."""
-    assert selected(Model(Layer(1.0, 2.0), Layer(3.0, 4.0)), pattern) == expected
+    assert selected(Model(Linear(1.0, 2.0), Linear(3.0, 4.0)), pattern) == expected
 
 
 def test_any_path_counts() -> None:
     """A shared object is selected when any of its paths matches, also by a node above it."""
-    layer = Layer(w, b)
+    layer = Linear(w, b)
     tree = {"encoder": layer, "decoder": [layer, w]}
     assert selected(tree, "['encoder'].weight") == [True, False]
     assert selected(tree, "['decoder'][1]") == [True, False]
@@ -89,7 +84,7 @@ def test_any_path_counts() -> None:
         (float, [False, False, False, True]),
         ((float, Array), [True] * 4),
         (Special, [True, True, False, False]),
-        (Layer, [True, True, False, False]),
+        (Linear, [True, True, False, False]),
         (dict, [True] * 4),
         (list, [False, False, True, False]),
         (int, [False] * 4),
@@ -121,11 +116,11 @@ def test_predicates() -> None:
 
 def test_prefixes() -> None:
     """A tree prefix of booleans, or a bare one."""
-    tree = {"a": Layer(w, v), "b": [b, 1]}
+    tree = {"a": Linear(w, v), "b": [b, 1]}
     assert selected(tree, True) == [True] * 4
     assert selected(tree, False) == [False] * 4
     assert selected(tree, {"b": True, "a": False}) == [False, False, True, True]
-    assert selected(tree, OrderedDict(a=Layer(True, False), b=[False, True])) == [
+    assert selected(tree, OrderedDict(a=Linear(True, False), b=[False, True])) == [
         *(True, False, False, True)
     ]
     assert selected([w, v], [True, False]) == [True, False]
@@ -163,14 +158,14 @@ def test_prefixes_that_do_not_fit(prefix: Any, words: str) -> None:
 
 def test_lists() -> None:
     """A list means any of its items, unless all of its leaves are booleans."""
-    tree = [Layer(w, v), b]
+    tree = [Linear(w, v), b]
     assert selected(tree, ["*.bias", lambda x: x is b]) == [False, True, True]
     assert selected(tree, [[Special, "*.weight"], "[1]"]) == [True, False, True]
     assert selected(tree, []) == [False, False, False]
     assert selected(tree, [True, False]) == [True, True, False]
 
 
-@pytest.mark.parametrize("where", [3, None, 1.5, b"x", object(), {"a": 1}, (), ("x", Layer)])
+@pytest.mark.parametrize("where", [3, None, 1.5, b"x", object(), {"a": 1}, (), ("x", Linear)])
 def test_what_is_no_selection(where: Any) -> None:
     """Anything else is a TypeError, or a prefix that doesn't fit."""
     with pytest.raises((TypeError, ValueError), match=r"which leaves|prefix"):

@@ -10,24 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from registering import Linear
 
 import pydag
 from pydag import SharingError
 from pydag import jaxinterop as pj
 
 
-@pydag.register_fields
-class Layer:
-    def __init__(self, weight: Any, bias: Any) -> None:
-        self.weight, self.bias = weight, bias
-
-
 def model() -> dict[str, Any]:
     """Two layers with one weight; a counter, a flag, a key, and what JAX can't trace."""
     w = jnp.float32(3.0)
     return {
-        "body": Layer(w, jnp.float32(1.0)),
-        "head": Layer(w, jnp.float32(2.0)),
+        "body": Linear(w, jnp.float32(1.0)),
+        "head": Linear(w, jnp.float32(2.0)),
         "steps": jnp.int32(4),
         "flag": True,
         "key": jax.random.key(0),
@@ -67,8 +62,8 @@ def test_what_has_no_derivative_is_passed_through() -> None:
         ("['head'].*", [17.0, None, 1.0]),
         ("*.bias", [None, 5.0, 1.0]),
         (["['body'].bias", "*head*weight"], [17.0, 5.0, None]),
-        (Layer, [17.0, 5.0, 1.0]),
-        ((Layer, str), [17.0, 5.0, 1.0]),
+        (Linear, [17.0, 5.0, 1.0]),
+        ((Linear, str), [17.0, 5.0, 1.0]),
         (lambda leaf: leaf.shape == (), [17.0, 5.0, 1.0]),  # asked of no text, no function
         (True, [17.0, 5.0, 1.0]),
         (jax.Array, [17.0, 5.0, 1.0]),
@@ -89,11 +84,11 @@ def test_the_vocabulary(wrt: Any, expected: list[float | None]) -> None:
 def test_a_prefix_of_booleans() -> None:
     """It has the form of the argument; two answers for one object are an error that shows both."""
     given = dict.fromkeys(model(), False)
-    gradient = pj.grad(loss, wrt={**given, "body": Layer(False, True)})
+    gradient = pj.grad(loss, wrt={**given, "body": Linear(False, True)})
     with pytest.raises(ValueError, match="prefix of booleans doesn't fit"):
         pj.grad(loss, wrt={"body": True})(model())
     with pytest.raises(SharingError, match="two answers") as caught:
-        pj.grad(loss, wrt={**given, "body": Layer(True, True)})(model())
+        pj.grad(loss, wrt={**given, "body": Linear(True, True)})(model())
     for path in ("tree['body'].weight: True", "tree['head']"):
         assert path in str(caught.value)
     assert numbers(gradient(model())) == [None, 5.0, None]
@@ -115,7 +110,7 @@ def test_several_arguments() -> None:
     one, other = pj.grad(two, (0, 1), wrt="['b']")(shared, shared)
     assert one["a"] is one["b"] is other["a"] is other["b"]
     assert float(one["a"]) == 10.0
-    object_at_both = Layer(w, 2.0)
+    object_at_both = Linear(w, 2.0)
     gradient = pj.grad(lambda one, other: one.weight * other.bias, (0, 1), wrt="bias")
     first, second = gradient(object_at_both, object_at_both)
     assert (first.weight, float(first.bias), first is second) == (None, 1.0, True)

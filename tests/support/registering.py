@@ -51,3 +51,11 @@ class Layer(Part):
 
     def __init__(self, name: Any = "layer", **attributes: Any) -> None:
         super().__init__(name=name, **attributes)
+
+
+@pydag.register_fields(data_fields=("weight", "bias"))
+class Linear:
+    """A layer with a weight and a bias, in this order."""
+
+    def __init__(self, weight: Any, bias: Any) -> None:
+        self.weight, self.bias = weight, bias
