@@ -52,6 +52,7 @@ def _show(arguments: Sequence[str]) -> int:
     parser.add_argument("--table", action="store_true", help="a row for each distinct leaf")
     parser.add_argument("--output", help="write .html, .svg, .dot or .txt instead")
     options = parser.parse_args(arguments)
+    from .doctor.command import print_text
     from .views.file import file_view
 
     try:
@@ -59,9 +60,7 @@ def _show(arguments: Sequence[str]) -> int:
         if options.output:
             view.save(options.output)
         else:
-            text = str(view.table() if options.table else view)
-            encoding = sys.stdout.encoding or "utf-8"
-            print(text.encode(encoding, "backslashreplace").decode(encoding))
+            print_text(str(view.table() if options.table else view))
     except (ValueError, OSError, ImportError) as error:
         print(f"pydag: {error}", file=sys.stderr)
         return 1

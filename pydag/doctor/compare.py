@@ -2,7 +2,6 @@
 """Compares the bytes of arrays, piece by piece. Holes that all of them have aren't read."""
 
 import functools
-import itertools
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,12 +46,11 @@ def equal_classes(arrays: Sequence[Stored], bar: Bar) -> list[list[Stored]]:
             for array in members:
                 piece = array.read(begin, end - begin)
                 bar.update(end - begin)
-                for other, own in seen:
-                    if piece == other:
-                        own.append(array)
-                        break
-                else:
-                    seen.append((piece, [array]))
+                own = next((own for other, own in seen if piece == other), None)
+                if own is None:
+                    own = []
+                    seen.append((piece, own))
+                own.append(array)
             new.extend(own for _, own in seen if len(own) > 1)
         classes = new
         if not classes:
@@ -102,10 +100,9 @@ def elements(array: Stored, count: int, is_transposed: bool = False) -> bytes:
         is_transposed: Whether to read the elements that the transposed array has in these places.
     """
     width = array.itemsize or 1
-    if len(array.shape) == 2 and array.itemsize:
-        places = _places_in_matrix(*array.shape, count, is_transposed)
-    else:
-        places = _places(array.nbytes // width, count)
+    is_matrix = len(array.shape) == 2 and array.itemsize
+    shape = array.shape if is_matrix else (array.nbytes // width, 1)
+    places = _places(*shape, count, is_transposed)
     if array.nbytes <= _FIRST:  # one read is quicker then
         whole = array.read(0, array.nbytes)
         return b"".join(whole[place * width : place * width + width] for place in places)
@@ -113,19 +110,11 @@ def elements(array: Stored, count: int, is_transposed: bool = False) -> bytes:
 
 
 @functools.lru_cache(256)
-def _places(size: int, count: int) -> list[int]:
+def _places(rows: int, columns: int, count: int, is_transposed: bool) -> list[int]:
     choose = random.Random(_SEED)
-    return [choose.randrange(size) for _ in range(count)]
-
-
-@functools.lru_cache(256)
-def _places_in_matrix(rows: int, columns: int, count: int, is_transposed: bool) -> list[int]:
-    choose = random.Random(_SEED)
-    if is_transposed:
-        pairs = [(choose.randrange(columns), choose.randrange(rows)) for _ in range(count)]
-        return [j * columns + i for i, j in pairs]
-    pairs = [(choose.randrange(rows), choose.randrange(columns)) for _ in range(count)]
-    return [i * columns + j for i, j in pairs]
+    sides = (columns, rows) if is_transposed else (rows, columns)
+    pairs = [tuple(map(choose.randrange, sides)) for _ in range(count)]
+    return [j * columns + i if is_transposed else i * columns + j for i, j in pairs]
 
 
 def are_transposed(a: Stored, b: Stored, bar: Bar) -> bool:
@@ -219,7 +208,7 @@ def are_equal_as_narrower(a: Stored, b: Stored) -> bool:
     except (ValueError, ImportError):
         return False
     step = _PIECE // wide.itemsize
-    for begin in itertools.takewhile(lambda n: n < wide.size, itertools.count(0, step)):
+    for begin in range(0, wide.size, step):
         count = min(step, wide.size - begin)
         first, second = (
             np.frombuffer(x.read(begin * x.itemsize, count * x.itemsize), dtype)

@@ -59,7 +59,7 @@ class Config(NamedTuple):
 
 
 def read_config(folder: str) -> tuple[Config | None, list[Finding]]:
-    """The configuration in a folder; None where there is none."""
+    """The configuration in a folder, or None, and the problems of it."""
     path = os.path.join(folder, CONFIG)
     try:
         if not os.path.isfile(path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides what format a file has: by its structure, whatever its name and its first bytes are.
+"""Decides which format a file has: by its structure, not by its name or its first bytes.
 
 The length of a safetensors header may look like the beginning of a zip file or of a pickle.
 """

@@ -22,12 +22,12 @@ EMBEDDINGS = (
 )
 _PLAIN = ("weight", "kernel", "embedding")  # what a module calls its array
 _PACKED = ("qweight", "weight_packed", "weight_q", "W_q", "codes")  # and one that is quantized
-_HEADS_OF = {  # the head that goes with an embedding, where it isn't `lm_head`
+_HEADS_OF = {  # the head of an embedding, if it isn't `lm_head`
     "embed_in": "embed_out",
     "tok_embeddings": "output",
     "token_embd": "output",
 }
-# What other models call a head, and what they call a list of several.
+# The names that other models give to a head, and to a list of heads.
 _LIKE_A_HEAD = re.compile(
     r"head|score|classif|logits|generator|output|proj_out|ff_out|predict|regress", re.I
 )
@@ -95,7 +95,7 @@ class Ends:
         return [(head, embedding) for embedding, head in found.items()]
 
     def main_embedding(self) -> End | None:
-        """The embedding that counts where there is no head."""
+        """The embedding that is tied if there is no head."""
         return min(self.embeddings, key=lambda end: end.module.count("."), default=None)
 
 

@@ -93,14 +93,14 @@ def _misplaced(index: Index, found: dict[str, Container | None]) -> Iterator[Fin
 def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
     """The shards in the directory that the index doesn't name.
 
-    Other files may stand there: another form of the model, an adapter. A shard is known by its
-    name, or by its arrays, which are further parts of the same layers. A file that has the name of
-    the index may be taken for the model instead of the shards.
+    Other files may be there: another form of the model, an adapter. A file is a shard by its name,
+    or because its arrays are further parts of the same layers. Readers may prefer a file with the
+    name of the index to the shards.
     """
     files = set(index.files.values())
     instead = os.path.basename(index.path).removesuffix(".index.json")
     endings = {os.path.splitext(file)[1] for file in files}.intersection(_ENDINGS)
-    alike = {_without_numbers(file) for file in files}
+    forms = {_without_numbers(file) for file in files}
     saves = {_save(file) for file in files}
     layers = {_without_numbers(name) for name in named if re.search(r"\.\d+\.", name)}
     for name in sorted(os.listdir(index.folder or ".")):
@@ -108,7 +108,7 @@ def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
             continue
         if _save(name) not in {None, *saves}:
             continue  # of a save that is under way, or was killed
-        is_shard = _without_numbers(name) in alike
+        is_shard = _without_numbers(name) in forms
         try:
             container = read_file(os.path.join(index.folder, name))
             arrays = container.named or set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files a path means: a file, an index, or a directory with one of these."""
+"""Finds the files of a path: one file, an index, or a directory with one of these."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")  # in the order in w
 
 
 def open_model(path: str) -> Model:
-    """Opens what a path means.
+    """Opens the model at a path.
 
     Raises:
         ValueError: It is of no known format, or it isn't clear what is meant; an index is none.

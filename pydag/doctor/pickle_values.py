@@ -198,7 +198,7 @@ def _pairs(items: list[Any]) -> Dict:
     return Dict(items)
 
 
-# What stands for itself: numbers, text and bytes.
+# Instructions that push their argument: a number, text or bytes.
 _LITERALS = frozenset(
     code.name
     for code in pickletools.opcodes

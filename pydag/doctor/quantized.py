@@ -4,9 +4,9 @@
 import re
 from collections.abc import Iterable
 
-# The numbers themselves.
+# The names of arrays with the numbers.
 _MAIN = ("qweight", "weight_packed", "weight_q", "W_q", "codes")
-# What goes with them.
+# The names of arrays beside them.
 _MORE = re.compile(
     r"(?:(?:weight|input|output|k|v)_(?:scale|scale_inv|scale_2|zero_point|shape|g_idx|global_scale)"
     r"|qzeros|scales|zeros|zero_point|g_idx|perm|codebooks|SCB|biases"
@@ -32,7 +32,7 @@ class Parts:
         for module, parts in modules.items():
             more = {p: name for p, name in parts.items() if p not in (*_MAIN, "weight")}
             mains = [part for part in parts if part in _MAIN]
-            # What looks like a part of a weight is none where there is no weight.
+            # Without a weight these names are ordinary arrays.
             if mains or (more and "weight" in parts):
                 main = parts[mains[-1] if mains else "weight"]
                 self._modules[main], self._more[main] = module, more

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the places of arrays in a file are within it, and apart from each other."""
+"""Checks that the places of arrays are within their file, and don't overlap."""
 
 import operator
 from collections.abc import Iterator, Sequence

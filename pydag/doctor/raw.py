@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file of which single bytes and pieces are read. Nothing of it is mapped or kept in memory."""
+"""A file that is read in pieces. Nothing of it is mapped or kept in memory."""
 
 import errno
 import os

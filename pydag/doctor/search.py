@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches for arrays that are stored twice, and for matrices that are others transposed.
 
-Arrays of one type and size are told apart by a few of their elements. Only those that agree there
-are read.
+Arrays of one type and size are compared by a few elements first. Only arrays that agree there are
+read.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -124,10 +124,10 @@ def _twins(buckets: Iterable[list[Stored]], parts: Parts, bar: Bar) -> Iterator[
         for array in bucket:
             if parts.module(array.name) is None:
                 first.setdefault(elements(array, _FEW), array)
-        told: set[Hashable] = set()
+        reported: set[Hashable] = set()
         for array in first.values():
             other = first.get(elements(array, _FEW, is_transposed=True))
-            if other is None or other is array or other.storage in told:
+            if other is None or other is array or other.storage in reported:
                 continue
             if (
                 other.shape == array.shape[::-1]
@@ -136,6 +136,6 @@ def _twins(buckets: Iterable[list[Stored]], parts: Parts, bar: Bar) -> Iterator[
                 and not are_equal(array, other, bar)
                 and are_transposed(array, other, bar)
             ):
-                told.add(array.storage)
+                reported.add(array.storage)
                 text = f"{shown(other.name)} is {shown(array.name)}, transposed"
                 yield Finding("tie", (array.name, other.name), text)

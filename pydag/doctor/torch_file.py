@@ -114,15 +114,13 @@ def _add_tensors(
 ) -> None:
     for name, tensor in tensors.items():
         key = f"data/{tensor.storage.key}"
-        record = records.get(key)
-        if record is not None:
-            stored = _stored(found.file, name, tensor, record)
-            if isinstance(stored, str):
-                found.error((name,), f"{shown(name)} {stored}")
-            else:
-                found.arrays[name] = stored
-        elif key not in bad:
-            found.error((name,), f"the storage of {shown(name)} isn't in the file")
+        if (record := records.get(key)) is None:
+            if key not in bad:
+                found.error((name,), f"the storage of {shown(name)} isn't in the file")
+        elif isinstance(stored := _stored(found.file, name, tensor, record), str):
+            found.error((name,), f"{shown(name)} {stored}")
+        else:
+            found.arrays[name] = stored
     size = sum({array.storage: array.nbytes for array in found.arrays.values()}.values())
     if size > _MOST_TIMES * found.file.size:
         largest = max(found.arrays.values(), key=lambda array: array.nbytes)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records of a zip file, where every reader must find the same ones.
 
-Readers of zip files differ: in where they begin to read, which of two records of one name they
-take, whether they ignore case. A file of which two readers may see different content is refused.
-PyTorch takes a file for a zip file by its first bytes, finds its records by the table at the end,
-ignores case, and looks in the folder of the first record.
+Readers of zip files differ: in where they begin to read, in which of two records of one name they
+take, in whether they ignore case. So a file is refused if two readers may see different content.
+PyTorch recognizes a zip file by its first bytes, finds its records by the table at the end, ignores
+case, and looks in the folder of the first record.
 """
 
 import struct

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python's collector, paused while a file is read.
 
-Reading makes many objects at once, none of which is garbage. The collector would traverse them
-again and again, which takes a third of the time.
+Reading makes many objects at once, and no garbage. The collector would traverse these objects again
+and again, which takes a third of the time.
 """
 
 import contextlib

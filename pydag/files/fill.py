@@ -73,7 +73,7 @@ class Filler:
         return self._of_position.get(self._names.find(name))
 
     def find_way(self, way: Iterable[Record]) -> int | None:
-        """The leaf that stands at the same path as a node of another tree."""
+        """The leaf at the path that leads to a node of another tree."""
         return self._of_position.get(self._names.find_way(way))
 
     def put_at(self, leaf: int | None, name: str, array: Any) -> None:

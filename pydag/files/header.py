@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The header of a safetensors file: read, and checked where it is written as writers write it.
 
-The safetensors package builds objects of its own for each array to check a header, which takes as
-long as to read it. So a header is checked here; one in which anything is unusual is left to the
-package, whose word counts. What is accepted here the package accepts, too, but for -0: to Python
-that is the whole number 0.
+The safetensors package builds objects for each array to check a header, which takes as long as
+reading it. So the header is checked here, and the package decides only about unusual headers. It
+accepts every header that is accepted here, except for -0, which Python reads as the integer 0.
 """
 
 import functools
@@ -62,7 +61,7 @@ class Header(NamedTuple):
 
 
 def parsed(text: str | bytes) -> Header:
-    """The header of this text. Raises ValueError where it is no JSON, or a name stands twice."""
+    """The header of this text. Raises ValueError if it isn't JSON, or has a name twice."""
     import json
 
     entries = json.loads(text, object_pairs_hook=_core.json_object)
@@ -81,7 +80,7 @@ def checked(text: bytes, room: int) -> Header | None:
     try:
         header = parsed(text.decode())  # as text, for of bytes Python guesses the encoding
         texts = *header.entries, *itertools.chain.from_iterable(header.metadata.items())
-        "".join(texts).encode()  # raises where there is half a surrogate pair, or no text
+        "".join(texts).encode()  # raises for half a surrogate pair, and if one is no text
         runs = _runs(header.entries, room)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -114,7 +114,7 @@ def load(
 
 
 class _Options(NamedTuple):
-    """The arguments of `load` that say what is read, and from which classes and functions."""
+    """The arguments of `load` that choose the leaves, the classes and the functions."""
 
     only: Where | None
     strict: bool

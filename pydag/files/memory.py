@@ -45,7 +45,7 @@ def _place(leaf: Any) -> MemoryKey | None:
 
 
 class OneEach(NamedTuple):
-    """Leaves of which none is the memory of another one, and their structure."""
+    """Leaves with different memory, and their structure."""
 
     leaves: list[Leaf]
     spec: PyDagSpec

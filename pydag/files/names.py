@@ -2,9 +2,9 @@
 """The names of leaves in a file, written as in a state dict: `layers.0.weight`.
 
 A name is the path of the leaf: indices, attributes, and keys that are text, joined by dots. A key
-may have dots itself, as those of a state dict do. A path with any other step is written as in
-Python, `[(1, 2)][3]`. So is the second of two paths that would get the same name, and one whose
-name has another meaning in the format. (Older files have each path with a dotted key like that.)
+may contain dots, as the keys of a state dict do. Three kinds of paths are written as in Python,
+`[(1, 2)][3]`: those with any other step, the second of two that would get the same name, and those
+whose name is reserved. (Older files have every path with a dotted key in this form.)
 """
 
 import re
@@ -116,7 +116,7 @@ class Names:
         return dotted
 
     def _is_free(self, dotted: str, way: Sequence[int]) -> bool:
-        """Whether a dotted name means the node at the end of this way, and none beside it."""
+        """Whether a dotted name leads to the node at the end of this way, and to no other."""
         if dotted in self._taken or dotted in RESERVED:
             return False
         if all("." not in (self._steps.part(step) or "") for step in way):

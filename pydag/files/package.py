@@ -5,7 +5,7 @@ from typing import Any
 
 # No path gives this name: names.py keeps it free.
 STRUCTURE = "pydag..structure"
-# In the JSON of the structure: what kind of leaf an array stands for, where it was no array.
+# In the JSON of the structure: the kinds of leaves that were written as arrays.
 KINDS = "kinds"
 
 

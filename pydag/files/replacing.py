@@ -24,7 +24,7 @@ _NEW = re.compile(r"\.(.+)\.pydag-[0-9a-f]{16}", re.DOTALL)
 
 
 class ReplacedError(OSError):
-    """Another program replaces what is read."""
+    """Another program replaces the file that is being read."""
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.EBUSY, "it is being replaced while it is read", path)

@@ -76,8 +76,7 @@ class Source:
     Attributes:
         path: Where they are, for messages.
         entries: The entry of each array, by name.
-        metadata: Further names, each with the array that it means; and anything else that the
-            program that wrote the file put there.
+        metadata: The array of each alias, and anything else that the writer of the file put there.
         text: The structure as JSON; None where pydag didn't write it.
     """
 
@@ -116,11 +115,11 @@ class Source:
             )
 
     def names(self) -> dict[str, str]:
-        """The array that each name means: names of arrays, and aliases."""
+        """The array of each name: of the arrays themselves, and of aliases."""
         return {name: name for name in self.entries} | self.aliases()
 
     def aliases(self) -> dict[str, str]:
-        """The array that each alias means: none has the name of an array itself."""
+        """The array of each alias, without aliases that are names of arrays."""
         found = aliases_in(self.metadata, self.entries, self.text is not None)
         return {alias: name for alias, name in found.items() if alias not in self.entries}
 
@@ -140,7 +139,7 @@ class Source:
             raise self.wrong(str(error)) from None
 
     def kinds(self) -> dict[str, str]:
-        """What kind of leaf each array stands for, where that was no plain array."""
+        """The kind of leaf of each array, unless it was a plain array."""
         noted = {} if self.text is None else parse(self.text).get(KINDS, {})
         if type(noted) is not dict or not all(type(kind) is str for kind in noted.values()):
             raise self.wrong(f"malformed structure: {KINDS}: expected an object with text")

@@ -22,7 +22,7 @@ class LeafInfo(NamedTuple):
     """A leaf as it is shown."""
 
     text: str
-    dtype: str  # of what is no array, its class
+    dtype: str  # the class, if it is no array
     shape: tuple[int, ...] | None  # None: no array
     parameters: int
     bytes: int

@@ -129,7 +129,7 @@ class _Comparison:
             yield f"{names} were two {kind}s over one memory, and are now one"
 
     def _of_one_memory(self, one: _Side, two: _Side) -> Iterator[tuple[str, str]]:
-        """Names of one object on one side, and of two over one memory on the other; what it is."""
+        """Names of one object here and of two over one memory there, and the kind of object."""
         others = {name: group for group in self._groups(two.object) for name in group}
         for anchor, *names in self._groups(one.object):
             for name in names:

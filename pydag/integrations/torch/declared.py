@@ -122,11 +122,7 @@ class _Check:
     def _patterns(self, prefix: str, keys: Iterable[str]) -> Iterator[str]:
         """Names that are tied to something, as transformers 4 has them."""
         for key in keys:
-            names = [
-                name
-                for name in self._tensors
-                if name.startswith(prefix) and re.search(key, name.removeprefix(prefix))
-            ]
+            names = [name for name in self._below(prefix) if re.search(key, name[len(prefix) :])]
             if not names:
                 yield f"{KEYS} has {key}, which is no parameter or buffer"
             for name in names:
@@ -146,12 +142,10 @@ class _Check:
         """The names of a key: one name, the names of a module, or those that match a pattern."""
         if prefix + key in self._tensors:
             return [prefix + key]
-        of_module = [name for name in self._tensors if name.startswith(f"{prefix}{key}.")]
         return sorted(
-            of_module
-            or (
-                name
-                for name in self._tensors
-                if name.startswith(prefix) and re.match(key, name.removeprefix(prefix))
-            )
+            self._below(f"{prefix}{key}.")
+            or (name for name in self._below(prefix) if re.match(key, name[len(prefix) :]))
         )
+
+    def _below(self, prefix: str) -> list[str]:
+        return [name for name in self._tensors if name.startswith(prefix)]

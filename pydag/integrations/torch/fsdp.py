@@ -23,7 +23,7 @@ def fsdp_groups(module: Any, wrapped: Iterable[Any]) -> Wrapping:
     Returns:
         Groups of module names, in the module's order, each with the names of the parameters that
         tie them. The name `""` is the model itself: it is in a group where one end of a tie is in
-        no wrapped module, and that call is the last. Modules in no group are wrapped as ever.
+        no wrapped module, and that call is the last. Other modules are wrapped one by one.
 
     Raises:
         ValueError: One of `wrapped` isn't a module of the model.

@@ -89,7 +89,7 @@ def _targets(module: Any, identities: Identities) -> dict[Any, _Target]:
 def _pairs(module: Any, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """The names in a tree, with the tensor of the module and the value."""
     pending: list[tuple[str, Any, Mapping[str, Any]]] = [("", module, tree)]
-    seen: dict[tuple[int, int], Any] = {}  # with the tree, so that no other one gets its id
+    seen: dict[tuple[int, int], Any] = {}  # with the tree, whose id must not be reused
     while pending:
         prefix, inner, values = pending.pop()
         if (id(inner), id(values)) in seen:
