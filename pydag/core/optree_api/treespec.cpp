@@ -18,35 +18,12 @@
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace pydag {
 namespace {
 
-constexpr uint64_t kMostNodes = 1 << 24;
-
-// How many nodes and leaves the unfolded tree has; kMostNodes + 1 if it has more than kMostNodes.
-uint64_t unfolded_size(const Structure &structure) {
-    struct Item {
-        uint32_t number;
-        bool is_anchor;
-        uint64_t size;
-    };
-    std::vector<uint64_t> anchors(structure.num_shared);
-    uint64_t size = 0;
-    Nesting<Item> around;
-    for (Cursor at(structure); at.is_at_node(); at.step()) {
-        const Node node = at.node();
-        const Item item = {at.number(), node.is_anchor, node.is_alias() ? anchors[node.count] : 1};
-        around.add(item, num_children(node), [&](const Item &done) {
-            if (done.is_anchor) anchors[done.number] = done.size;
-            uint64_t &sum = around.empty() ? size : around.innermost().size;
-            sum = std::min(sum + done.size, kMostNodes + 1);
-        });
-    }
-    return size;
-}
+constexpr size_t kMostNodes = 1 << 24;
 
 class Unfolding {
 public:
@@ -80,6 +57,11 @@ private:
     };
 
     void repeat(const Rows &rows) {
+        if (rows_.size() + (rows.end - rows.begin) > kMostNodes)
+            fail(PyExc_ValueError,
+                 "The unfolded tree has more than %zu nodes, which is too large for a PyTreeSpec.\n"
+                 "  A PyTreeSpec writes what is shared out at every path: keep the PyDagSpec.",
+                 kMostNodes);
         rows_.reserve(rows.end - rows.begin);
         for (size_t i = rows.begin; i < rows.end; ++i) rows_.push_borrowed(rows_[i]);
         num_leaves_ += rows.num_leaves;
@@ -151,11 +133,6 @@ private:
 
 nb::object to_treespec(const Structure &structure) {
     const nb::object helpers = nb::module_::import_("pydag.sharing.treespec");
-    if (unfolded_size(structure) > kMostNodes)
-        fail(PyExc_ValueError,
-             "The unfolded tree has more than %llu nodes, which is too large for a PyTreeSpec.\n"
-             "  A PyTreeSpec writes what is shared out at every path: keep the PyDagSpec.",
-             static_cast<unsigned long long>(kMostNodes));
     const nb::object from_state = helpers.attr("from_state"), open_as_optree = helpers.attr("open_as_optree");
     return call(from_state, Unfolding(structure, open_as_optree).run());
 }
