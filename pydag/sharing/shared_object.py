@@ -56,24 +56,34 @@ class SharedObject:
         return SharedObject, (self.index, self.kind, self.type, self.paths, self.object)
 
 
-def shared_of_spec(spec: "PyDagSpec", objects: Sequence[Any] | None = None) -> list[SharedObject]:
-    """The result of `PyDagSpec.shared`; with the objects, the result of `shared_objects`."""
+class _Paths:
+    """The paths to the shared objects of a spec; its listing is made at the first use.
 
-    @functools.cache
-    def listing() -> Any:
+    (Closures would be shorter, but making them without memory crashes CPython 3.13.)
+    """
+
+    def __init__(self, spec: "PyDagSpec") -> None:
+        self.spec = spec
+
+    @functools.cached_property
+    def listing(self) -> Any:
         from pydag.structure.listing import Listing
 
-        return Listing.of(spec)
+        return Listing.of(self.spec)
 
-    def paths(index: int) -> tuple[tuple[Any, ...], ...]:
+    def of(self, index: int) -> tuple[tuple[Any, ...], ...]:
         """A path for each slot of the shared object with this number."""
-        return tuple(map(listing().path, listing().slots[index]))
+        return tuple(map(self.listing.path, self.listing.slots[index]))
 
+
+def shared_of_spec(spec: "PyDagSpec", objects: Sequence[Any] | None = None) -> list[SharedObject]:
+    """The result of `PyDagSpec.shared`; with the objects, the result of `shared_objects`."""
+    paths = _Paths(spec)
     shared = []
     for index, kind, cls in spec._shared():
         one = SharedObject.__new__(SharedObject)
         found = None if objects is None else objects[index]
         of_object = cls if objects is None else builtins.type(found)
-        vars(one).update(index=index, kind=kind, type=of_object, object=found, _find=paths)
+        vars(one).update(index=index, kind=kind, type=of_object, object=found, _find=paths.of)
         shared.append(one)
     return shared
