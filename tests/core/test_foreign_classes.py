@@ -38,7 +38,7 @@ def unflatten(name: Any, children: Any) -> Any:
 @pytest.fixture
 def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Tells pydag of a class as another library would."""
-    monkeypatch.setattr(lookup, "_fallbacks", [FOUND.get])
+    monkeypatch.setattr(lookup, "_fallbacks", [(FOUND.get, tuple)])
 
     def tell(cls: type, *, by_fields: bool = True, is_strict: bool = True) -> None:
         resolve = (lambda: (("w",), (), ("name",))) if by_fields else None
