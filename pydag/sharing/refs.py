@@ -37,37 +37,27 @@ def may_hold_refs() -> bool:
     return hasattr(sys.modules.get("jax"), "Ref")
 
 
-class Contents:
-    """The new contents for the refs of a DAG that is updated.
-
-    Args:
-        target: The DAG.
-        source: Has the new leaves. A ref in it is read.
+def contents_of_refs(
+    target: Dag, source: Dag, options: dict[str, Any]
+) -> tuple[Dag, list[tuple[Any, Any]]]:
+    """What an update of `target` writes: a source with the refs of `target`, and their contents.
 
     Raises:
         ValueError: A new content has another shape or dtype than the ref.
     """
-
-    def __init__(self, target: Dag, source: Dag, options: dict[str, Any]) -> None:
-        leaves, spec = _core.flatten(target, **options)
-        self.source = source
-        self._pairs: list[tuple[Any, Any]] = []
-        refs = [i for i, leaf in enumerate(leaves) if is_ref(leaf)]
-        if not refs:
-            return
-        found: Any = spec.flatten_up_to(source)
-        for i in refs:
-            new, ref = found[i], leaves[i]
-            if new is not ref:
-                _check_fits(ref, new, spec, i)
-                self._pairs.append((ref, new[...] if is_ref(new) else new))
-            found[i] = ref
-        self.source = _core.unflatten(spec, found)
-
-    def write(self) -> None:
-        """Writes them."""
-        for ref, content in self._pairs:
-            ref[...] = content
+    leaves, spec = _core.flatten(target, **options)
+    refs = [i for i, leaf in enumerate(leaves) if is_ref(leaf)]
+    if not refs:
+        return source, []
+    found: Any = spec.flatten_up_to(source)
+    contents = []
+    for i in refs:
+        new, ref = found[i], leaves[i]
+        if new is not ref:
+            _check_fits(ref, new, spec, i)
+            contents.append((ref, new[...] if is_ref(new) else new))
+        found[i] = ref
+    return _core.unflatten(spec, found), contents
 
 
 def _check_fits(ref: Any, new: Any, spec: PyDagSpec, number: int) -> None:

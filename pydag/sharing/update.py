@@ -6,7 +6,7 @@ from typing import Any, TypeVar, Unpack
 
 import pydag._core as _core
 from pydag.public.options import with_options
-from pydag.sharing.refs import Contents, may_hold_refs
+from pydag.sharing.refs import contents_of_refs, may_hold_refs
 from pydag.typing import Dag, Identity, IsLeaf, KeywordOptions
 
 T = TypeVar("T")
@@ -120,10 +120,10 @@ def dag_update(
     >>> dag_update(model, {"encoder": [2.0], "decoder": [2.0]}) is model, layer
     (True, [2.0])
     """
-    if not may_hold_refs():
-        _core.update(target, source, find_writer, is_leaf=is_leaf, **options)
-        return target
-    contents = Contents(target, source, {"is_leaf": is_leaf, **options})
-    _core.update(target, contents.source, find_writer, is_leaf=is_leaf, **options)
-    contents.write()
+    contents: list[tuple[Any, Any]] = []
+    if may_hold_refs():
+        source, contents = contents_of_refs(target, source, {"is_leaf": is_leaf, **options})
+    _core.update(target, source, find_writer, is_leaf=is_leaf, **options)
+    for ref, content in contents:
+        ref[...] = content
     return target

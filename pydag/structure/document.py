@@ -15,7 +15,7 @@ from pydag.registry.names import ClassNames, UnaskedError, class_name
 from pydag.structure.kinds import NODE_KINDS, NodeKind
 from pydag.structure.listing import Listing, shorten
 
-from .document_listing import Records, Row, plain_ref
+from .document_listing import Row, plain_ref, records_of
 from .values import decode
 
 VERSION = 1
@@ -216,7 +216,7 @@ class Document:
     def listing(self) -> Listing:
         """The records of the structure, with names in the place of classes."""
         refs = [_decoded(f"refs[{i}]", ref, plain_ref) for i, ref in enumerate(self.refs)]
-        return Listing(Records(self.rows, refs).make())
+        return Listing(records_of(self.rows, refs))
 
 
 def _checked_ref(position: int, ref: Any) -> dict[str, Any]:

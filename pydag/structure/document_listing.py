@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The listing of a structure that was read, with names in the place of classes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .kinds import NODE_KINDS
@@ -27,58 +27,48 @@ def plain_ref(ref: dict[str, Any]) -> Any:
     return ref.get("node", ref.get("class", ref.get("factory")))
 
 
-class Records:
-    """The records of a structure whose references are `refs`."""
+def records_of(rows: Iterable[Row], refs: list[Any]) -> list[Record]:
+    """A record for each node, as in the core's listing, of a structure with these references."""
+    records: list[Record] = []
+    open_nodes: list[tuple[dict[str, Any], Iterator[int]]] = []  # with the numbers of next children
+    number = 0
+    for kind, is_anchor, count, *indices in rows:
+        parts = {role: refs[i] for role, i in zip(_ROLES[kind], indices, strict=True)}
+        entry, attribute = None, None
+        while open_nodes:
+            child = next(open_nodes[-1][1], None)
+            if child is not None:
+                entry, attribute = _entry(open_nodes[-1][0], child)
+                break
+            open_nodes.pop()
+        own = count if kind == "alias" else number if is_anchor else -1
+        count = 0 if kind == "alias" else count
+        number += is_anchor
+        type_, detail = _type(kind, parts), _detail(parts)
+        records.append(Record(kind, own, count, entry, attribute, type_, detail))
+        open_nodes.append((parts, iter(range(count))))
+    return records
 
-    def __init__(self, rows: Iterable[Row], refs: list[Any]) -> None:
-        self._rows, self._refs = rows, refs
 
-    def make(self) -> list[Record]:
-        """A record for each node, as in the core's listing."""
-        records: list[Record] = []
-        open_nodes: list[tuple[Row, int]] = []  # with the number of the next child
-        number = 0
-        for row in self._rows:
-            entry, attribute = None, None
-            if open_nodes:
-                parent, child = open_nodes[-1]
-                entry, attribute = self._entry(parent, child)
-                open_nodes[-1] = (parent, child + 1)
-            kind, is_anchor, count, *_ = row
-            own = count if kind == "alias" else number if is_anchor else -1
-            count = 0 if kind == "alias" else count
-            number += is_anchor
-            type_, detail = self._type(row), self._detail(row)
-            records.append(Record(kind, own, count, entry, attribute, type_, detail))
-            if count:
-                open_nodes.append((row, 0))
-            while open_nodes and open_nodes[-1][1] == open_nodes[-1][0][2]:
-                open_nodes.pop()
-        return records
+def _entry(parent: dict[str, Any], child: int) -> tuple[Any, str | None]:
+    if "names" in parent:
+        name = parent["names"][child]
+        return name, name if isinstance(name, str) else None
+    entries = parent.get("keys", parent.get("entries"))
+    if isinstance(entries, (list, tuple)) and child < len(entries):
+        return entries[child], None
+    return child, None
 
-    def _ref(self, row: Row, *roles: str) -> Any:
-        """The reference that has one of these roles in the core; None without one."""
-        known = _ROLES[row[0]]
-        index = next(
-            (index for role, index in zip(known, row[3:], strict=True) if role in roles), None
-        )
-        return None if index is None else self._refs[index]
 
-    def _entry(self, parent: Row, child: int) -> tuple[Any, str | None]:
-        if (names := self._ref(parent, "names")) is not None:
-            return names[child], names[child] if isinstance(names[child], str) else None
-        entries = self._ref(parent, "keys", "entries")
-        has_one = isinstance(entries, (list, tuple)) and child < len(entries)
-        return entries[child] if has_one else child, None
+def _type(kind: str, parts: dict[str, Any]) -> str | None:
+    name = parts.get("registration", parts.get("class"))
+    if name is not None:
+        return str(name).rpartition(".")[2]
+    return {"leaf": None, "alias": None, "None": "NoneType"}.get(kind, kind)
 
-    def _type(self, row: Row) -> str | None:
-        name = self._ref(row, "registration", "class")
-        if name is not None:
-            return str(name).rpartition(".")[2]
-        return {"leaf": None, "alias": None, "None": "NoneType"}.get(row[0], row[0])
 
-    def _detail(self, row: Row) -> Any:
-        if "meta" in _ROLES[row[0]]:
-            values = self._ref(row, "meta")
-            return tuple(("", value) for value in values) if isinstance(values, tuple) else ()
-        return self._ref(row, "aux_data", "default_factory", "maxlen")
+def _detail(parts: dict[str, Any]) -> Any:
+    if "meta" in parts:
+        values = parts["meta"]
+        return tuple(("", value) for value in values) if isinstance(values, tuple) else ()
+    return next((parts[r] for r in ("aux_data", "default_factory", "maxlen") if r in parts), None)

@@ -46,14 +46,16 @@ class _Writer:
         self._rows, self._refs = _core.nodes_of(spec)
         self._written: dict[tuple[str, int], int] = {}
         self._table: list[Any] = []
+        self.position = 0  # of the node that is being written
 
     def document(self) -> dict[str, Any]:
         """The whole document."""
         known: dict[Any, Any] = {}  # most nodes are like one before
         nodes = []
         for position, row in enumerate(self._rows):
+            self.position = position
             if row not in known:
-                known[row] = self._node(position, *row)
+                known[row] = self._node(*row)
             nodes.append(known[row])
         return {
             "pydag": 1,
@@ -63,7 +65,7 @@ class _Writer:
             "refs": self._table,
         }
 
-    def _node(self, position: int, name: str, is_anchor: bool, count: int, *indices: int) -> Any:
+    def _node(self, name: str, is_anchor: bool, count: int, *indices: int) -> Any:
         kind, mark = KINDS[name], "&" * is_anchor
         if name == "leaf":
             return mark + kind.name
@@ -71,18 +73,15 @@ class _Writer:
             return count if name == "alias" else None
         has_functions = name == "fields" and is_call_class(self._refs[indices[0]][0])
         refs = [
-            self._ref(role, index, position, has_functions)
+            self._ref(role, index, has_functions)
             for role, index in zip(kind.roles, indices, strict=True)
         ]
         return [mark + kind.name, count, *refs]
 
-    def _ref(self, role: str, index: int, position: int, functions: bool) -> int:
+    def _ref(self, role: str, index: int, functions: bool) -> int:
         known = self._written.get((role, index))
         if known is None:
-            try:
-                self._table.append(self._encode(role, self._refs[index], functions))
-            except (UnwritableError, ValueError) as error:
-                raise _FailedError(error, position) from None
+            self._table.append(self._encode(role, self._refs[index], functions))
             known = self._written[role, index] = len(self._table) - 1
         return known
 
@@ -100,11 +99,6 @@ class _Writer:
         return {"value": encode(ref, self._names, functions)}
 
 
-class _FailedError(Exception):
-    def __init__(self, error: Exception, position: int) -> None:
-        self.error, self.position = error, position
-
-
 def document_of(spec: PyDagSpec) -> dict[str, Any]:
     """A spec as the object that is written as JSON.
 
@@ -112,13 +106,14 @@ def document_of(spec: PyDagSpec) -> dict[str, Any]:
         TypeError: A key, aux_data or a meta field can't be written; the error names the path.
         ValueError: Two registered classes have one name.
     """
+    writer = _Writer(spec)
     try:
-        return _Writer(spec).document()
-    except _FailedError as failed:
-        where = shorten(Listing.of(spec).path_text(failed.position, "tree"))
-        kind = TypeError if isinstance(failed.error, UnwritableError) else ValueError
+        return writer.document()
+    except (UnwritableError, ValueError) as error:
+        where = shorten(Listing.of(spec).path_text(writer.position, "tree"))
+        kind = TypeError if isinstance(error, UnwritableError) else ValueError
         raise kind(
-            f"the structure can't be written as JSON\n  at {where}: {failed.error}\n"
+            f"the structure can't be written as JSON\n  at {where}: {error}\n"
             "  Keys, aux_data and meta fields may be None, bool, int, float, str, bytes, tuples of "
             "them, and registered classes. save(..., structure=False) writes arrays alone, for "
             "load(..., like=)."
