@@ -47,8 +47,8 @@ PyObject *const *NodeAnswers::ask(const Structure &structure, PyObject *object, 
     const Answer &answer = answers_.back();
     if (answer.num_children() != expected.count || generation != cache_generation()) return nullptr;
     for (uint32_t i = 0; i < num_refs(expected); ++i) {
-        PyObject *const said = this->refs(answer)[i];
-        if (!is_same_ref(refs[i], said))
+        PyObject *const said = NodeRefs{info.kind, this->refs(answer)}.ref(i);
+        if (!is_same_ref(NodeRefs{expected.kind, refs}.ref(i), said))
             other_refs.push_back({static_cast<uint32_t>(refs + i - structure.refs), nb::borrow(said)});
     }
     return answer.items();
@@ -98,7 +98,8 @@ uint32_t NodeAnswers::open(PyObject *object, const TypeInfo &info, OpenOptions &
     if (next_ == answers_.size() || !is_of(answers_[next_])) return open_node(object, info, options, stack, refs);
     const Answer &answer = answers_[next_++];
     if (!answer.children.is_valid()) std::rethrow_exception(failure_);
-    for (uint32_t i = 0; i < num_refs(answer.kind); ++i) refs.push_borrowed(this->refs(answer)[i]);
+    const NodeRefs said{answer.kind, this->refs(answer)};
+    for (uint32_t i = 0; i < said.size(); ++i) refs.push_borrowed(said.ref(i));
     return detail::push_items(answer.items(), answer.num_children(), stack);
 }
 
