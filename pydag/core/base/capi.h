@@ -11,8 +11,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/compiler.h"
-
 namespace nb = nanobind;
 namespace pydag {
 
@@ -223,9 +221,7 @@ inline bool has_references(PyObject *object, Py_ssize_t count) {
 // Whether a collection of garbage may start in the middle of a C function.
 inline constexpr bool kCollectsWithinCalls = PY_VERSION_HEX < 0x030C0000;
 
-#ifndef Py_GIL_DISABLED
-// A reference to an object that is there, but may be in the middle of being destroyed; null then.
+// A reference to an object that is there, but may be in the middle of being destroyed; null then. With the GIL only.
 inline nb::object owned_if_alive(PyObject *object) { return Py_REFCNT(object) > 0 ? nb::borrow(object) : nb::object(); }
-#endif
 
 }  // namespace pydag

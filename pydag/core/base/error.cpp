@@ -67,6 +67,22 @@ void fail(PyObject *type, const char *format, ...) {
 
 void fail_unfilled() { fail(PyExc_ValueError, "a list or tuple that isn't filled yet can't be used"); }
 
+void refuse_torch_module(nb::handle tree) {
+    PyTypeObject *const type = Py_TYPE(tree.ptr());
+    if (!is_heap_type(type)) return;
+    const nb::object library = find_in_dict(nb::handle(PyImport_GetModuleDict()), nb::handle(constants.torch_nn));
+    if (!library.is_valid()) return;
+    const nb::object cls = nb::steal(PyObject_GetAttr(library.ptr(), constants.torch_module));
+    PyErr_Clear();  // a library that is still being imported has no such class yet
+    if (!cls.is_valid() || !PyType_Check(cls.ptr())) return;
+    if (!PyType_IsSubtype(type, reinterpret_cast<PyTypeObject *>(cls.ptr()))) return;
+    fail(PyExc_TypeError,
+         "the tree is a torch.nn.Module (%.200s), which is one leaf, since its class isn't registered\n"
+         "  Give pydag.integrations.torch.module_tree(module), the tree of its parameters and buffers. To a file: "
+         "save(path, module.state_dict()).",
+         type->tp_name);
+}
+
 nb::object short_repr(nb::handle object) {
     nb::object text = nb::steal(PyObject_CallOneArg(constants.short_repr, object.ptr()));
     if (text.is_valid()) return text;

@@ -36,6 +36,10 @@ void make_exceptions(nb::module_ &module);
 // For a list or tuple that was found while somebody is still filling it (see `is_filled`).
 [[noreturn]] void fail_unfilled();
 
+// TypeError for a tree that is a module of PyTorch: it would be one leaf, without parameters. To be called where the
+// whole tree is one leaf, and no predicate said so. Doesn't import PyTorch.
+void refuse_torch_module(nb::handle tree);
+
 // A short and shallow repr(): a shared structure can be exponentially long. Raises no Exception of the object's own.
 nb::object short_repr(nb::handle object);
 

@@ -13,6 +13,15 @@
 
 namespace pydag {
 
+// Asks for memory that will be read soon.
+inline void prefetch(const void *memory) {
+#if defined(__GNUC__)  // Clang as well
+    __builtin_prefetch(memory);
+#else
+    (void)memory;
+#endif
+}
+
 // For memory of millions of objects. The system hands out memory page by page, when a page is first touched, which can
 // take longer than the walk that fills it. With large pages it does so a few hundred times less. It is a hint.
 inline void ask_for_large_pages(void *memory, size_t bytes) {

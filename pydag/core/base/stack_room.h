@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/compiler.h"
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
 
 namespace pydag {
 
@@ -22,6 +24,15 @@ struct StackBounds {
 extern constinit thread_local StackBounds stack_bounds;
 void check_stack_room(uintptr_t address);
 }  // namespace detail
+
+// An address in the part of the stack that the running function uses. To be inlined into that function.
+inline uintptr_t stack_address() {
+#if defined(_MSC_VER)
+    return reinterpret_cast<uintptr_t>(_AddressOfReturnAddress());
+#else
+    return reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+#endif
+}
 
 // Raises RecursionError where the stack is nearly used up. Code on another stack than the thread's own, as a coroutine
 // of another library, isn't checked.

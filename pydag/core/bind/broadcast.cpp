@@ -6,7 +6,7 @@
 #include "bind/bind.h"
 #include "bind/operation.h"
 #include "spec/spec.h"
-#include "structure/node_fit.h"
+#include "structure/prefix.h"
 #include "walks/flatten.h"
 #include "walks/opened_by_prefix.h"
 

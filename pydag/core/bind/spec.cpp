@@ -9,7 +9,7 @@
 #include "bind/operation.h"
 #include "structure/explain.h"
 #include "structure/listing.h"
-#include "structure/owners.h"
+#include "structure/select.h"
 #include "structure/paths.h"
 #include "structure/prefix.h"
 #include "structure/sharing.h"

@@ -5,7 +5,7 @@
 #include "base/equality.h"
 #include "base/error.h"
 #include "structure/node_difference.h"
-#include "structure/node_fit.h"
+#include "structure/prefix.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 

@@ -4,7 +4,7 @@
 #include "base/pair_set.h"
 #include "structure/descent.h"
 #include "structure/node_difference.h"
-#include "structure/node_fit.h"
+#include "structure/prefix.h"
 #include "structure/writer.h"
 #include "walks/same_answer.h"
 

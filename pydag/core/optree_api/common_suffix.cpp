@@ -7,7 +7,7 @@
 #include "structure/descent.h"
 #include "structure/namespaces.h"
 #include "structure/node_difference.h"
-#include "structure/node_fit.h"
+#include "structure/prefix.h"
 #include "structure/writer.h"
 
 #include <algorithm>

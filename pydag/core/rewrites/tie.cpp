@@ -7,7 +7,7 @@
 #include "base/tuples.h"
 #include "rewrites/redirect.h"
 #include "structure/node_difference.h"
-#include "structure/owners.h"
+#include "structure/select.h"
 #include "structure/paths.h"
 #include "structure/shapes.h"
 

@@ -42,15 +42,15 @@ bool must_ask_any(const Structure &structure) {
     return false;
 }
 
-// A PyDagSpec that somebody else owns.
+// A PyDagSpec that somebody else owns. With the GIL it takes itself out when it is destroyed, and can't be emptied
+// before; without, another thread may destroy it.
 class LivingSpec {
 public:
-#ifdef Py_GIL_DISABLED
-    // Another thread may destroy it.
     bool is(const Spec &spec) const { return address_ == &spec; }
     explicit operator bool() const { return address_ != nullptr; }
     void set(nb::handle spec) {
-        weakref_ = checked(PyWeakref_NewRef(spec.ptr(), nullptr));
+        if (kFreeThreaded) weakref_ = checked(PyWeakref_NewRef(spec.ptr(), nullptr));
+        object_ = spec.ptr();
         address_ = nb::inst_ptr<Spec>(spec);
     }
     void reset() {
@@ -58,22 +58,12 @@ public:
         weakref_.reset();
     }
     // Null where it is being destroyed, or gone.
-    nb::object owned() const { return referent_of(weakref_); }
+    nb::object owned() const { return kFreeThreaded ? referent_of(weakref_) : owned_if_alive(object_); }
 
 private:
-    const Spec *address_ = nullptr;  // only compared
-    nb::object weakref_;
-#else
-    // It takes itself out when it is destroyed, and can't be emptied before.
-    bool is(const Spec &spec) const { return object_ && nb::inst_ptr<Spec>(nb::handle(object_)) == &spec; }
-    explicit operator bool() const { return object_ != nullptr; }
-    void set(nb::handle spec) { object_ = spec.ptr(); }
-    void reset() { object_ = nullptr; }
-    nb::object owned() const { return owned_if_alive(object_); }
-
-private:
+    const Spec *address_ = nullptr;
     PyObject *object_ = nullptr;
-#endif
+    nb::object weakref_;
 };
 
 struct Entry {

@@ -4,7 +4,6 @@
 #include "base/constants.h"
 #include "base/identity_table.h"
 #include "base/interrupt.h"
-#include "spec/malformed.h"
 #include "types/key_table.h"
 #include "types/registry.h"
 #include "types/tuple_class.h"

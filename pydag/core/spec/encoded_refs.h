@@ -5,12 +5,33 @@
 // read is checked: errors are `Malformed` and name the reference by its index.
 #pragma once
 
+#include "base/error.h"
 #include "base/tuples.h"
 #include "structure/structure.h"
 
 #include <vector>
 
 namespace pydag {
+
+// An error in a description of a structure that came from outside: a pickled state, or records of nodes.
+class Malformed : public Complaint {
+public:
+    explicit Malformed(std::string text) : Complaint(PyExc_ValueError, std::move(text)) {}
+};
+
+inline void require(bool condition, const char *why) {
+    if (!condition) throw Malformed(why);
+}
+
+// Runs `body`; where that finds something malformed, the error names the field: "nodes[3]: ...".
+template <class Body>
+decltype(auto) in_field(const char *list, size_t i, Body body) {
+    try {
+        return body();
+    } catch (const Malformed &error) {
+        throw Malformed(std::string(list) + "[" + std::to_string(i) + "]: " + error.text());
+    }
+}
 
 // Whether an object is exactly a tuple, all of whose items are set.
 inline bool is_tuple(nb::handle object) { return PyTuple_CheckExact(object.ptr()) && is_filled(object); }

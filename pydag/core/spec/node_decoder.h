@@ -10,7 +10,6 @@
 
 #include "base/interrupt.h"
 #include "spec/encoded_refs.h"
-#include "spec/malformed.h"
 #include "structure/cursor.h"
 #include "types/registry.h"
 

@@ -8,7 +8,6 @@
 // first. `refs` has the distinct references (encoded_refs.h), `indices` the index in `refs` of each reference: 1, 2 or
 // 4 bytes, the lowest first, as the number of `refs` requires.
 #include "spec/encoded_refs.h"
-#include "spec/malformed.h"
 #include "spec/node_decoder.h"
 #include "spec/spec.h"
 #include "types/registry.h"

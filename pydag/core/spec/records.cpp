@@ -4,7 +4,6 @@
 #include "base/interrupt.h"
 #include "base/stack_room.h"
 #include "spec/encoded_refs.h"
-#include "spec/malformed.h"
 #include "spec/node_decoder.h"
 #include "spec/spec.h"
 #include "structure/listing.h"

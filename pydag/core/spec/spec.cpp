@@ -5,8 +5,6 @@
 #include "base/error.h"
 #include "base/stack_room.h"
 #include "base/text_hash.h"
-#include "base/torch_module.h"
-#include "structure/compare.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -123,21 +121,6 @@ Py_hash_t Spec::hash() const {
     hash_.store(hash, std::memory_order_relaxed);
     return hash;
 }
-
-bool Spec::equals(const Spec &other) const {
-    return this == &other || (!is_empty() && !other.is_empty() && are_equal(structure_, other.structure_));
-}
-
-bool Spec::is_same_order(const Spec &other) const {
-    const Structure &a = structure(), &b = other.structure();
-    return this == &other || have_same_order(a, b);
-}
-
-bool Spec::is_interchangeable(const Spec &other) const {
-    return this == &other || (!is_empty() && !other.is_empty() && are_interchangeable(structure_, other.structure_));
-}
-
-std::string Spec::text(SpecText which) const { return spec_text(structure_, which); }
 
 nb::object Spec::keep_paths() {
     constexpr uint32_t kMostLeaves = 50'000;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/threads.h"
+#include "structure/compare.h"
 #include "structure/structure.h"
 #include "structure/text.h"
 
@@ -46,12 +47,17 @@ public:
     // makes an equal structure of another hash.)
     Py_hash_t hash() const;
     // Whether the structures are equal; an empty spec equals itself alone. Runs the `==` of keys and aux_data.
-    bool equals(const Spec &other) const;
+    bool equals(const Spec &other) const {
+        return this == &other || (!is_empty() && !other.is_empty() && are_equal(structure_, other.structure_));
+    }
     // Whether the dicts of two equal specs were filled in the same order.
-    bool is_same_order(const Spec &other) const;
+    bool is_same_order(const Spec &other) const { return have_same_order(structure(), other.structure()); }
     // Whether a function of a tree can't tell the structures apart (structure/compare.h). Implies `is_same_order`, and
     // that the specs are equal but for NaN and partials.
-    bool is_interchangeable(const Spec &other) const;
+    bool is_interchangeable(const Spec &other) const {
+        return this == &other ||
+               (!is_empty() && !other.is_empty() && are_interchangeable(structure_, other.structure_));
+    }
     // A tuple of the paths of the leaves, made at first use and kept. Null if they would take too much memory.
     nb::object keep_paths();
     size_t bytes_of_paths() const { return bytes_of_paths_.load(std::memory_order_relaxed); }
@@ -64,7 +70,7 @@ public:
     bool has_nodes_of(PyTypeObject *type);
 
     // structure/text.h
-    std::string text(SpecText which = SpecText::kWhole) const;
+    std::string text(SpecText which = SpecText::kWhole) const { return spec_text(structure_, which); }
 
     int traverse(visitproc visit, void *arg) const;
     // For the collector: releases everything, except for a spec in the cache, which code that runs while garbage is

@@ -2,9 +2,8 @@
 //
 // Equality of structures: one pass over two flat arrays.
 //
-// Structures are equal whatever the order in which dicts were filled, and 1 equals True. A function that is given a
-// tree could tell these apart, so what was compiled for one structure must not be run for the other: only for an
-// interchangeable one.
+// Equality ignores the order in which dicts were filled, and 1 equals True. A function of a tree can see both. So a
+// function that was compiled for one structure is run only for interchangeable ones.
 #pragma once
 
 #include "structure/structure.h"

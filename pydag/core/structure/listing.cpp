@@ -44,11 +44,6 @@ nb::object role_names(Kind kind) {
     return names.take_tuple();
 }
 
-nb::object class_or_none(Kind kind, PyObject *const *refs) {
-    const nb::object type = type_of(kind, refs);
-    return type.is_valid() ? type : nb::none();
-}
-
 // What is read of a record.
 struct Row {
     explicit Row(PyObject *record) {
@@ -113,7 +108,8 @@ nb::object listing(const Structure &structure, nb::handle record_class) {
         fields.push_new(checked(PyLong_FromUnsignedLong(num_children(node))));
         fields.push_new(std::move(entry));
         fields.push_new(std::move(attribute));
-        fields.push_new(class_or_none(node.kind, at.refs()));
+        const nb::object cls = type_of(node.kind, at.refs());
+        fields.push_borrowed(cls.is_valid() ? cls.ptr() : Py_None);
         fields.push_new(detail_of(node.kind, at.refs()));
         const nb::object record = tuple_of_class(type, fields.data(), fields.size());
         fields.forget_to(0);

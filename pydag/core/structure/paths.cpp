@@ -130,13 +130,10 @@ Step step_of(Kind kind, PyObject *const *refs, uint32_t child) {
     } catch (nb::python_error &) {
         return {std::move(entry), false};
     }
-    const auto has_name = [](PyObject *name) {
-        return name && PyUnicode_Check(name) &&
-               PyUnicode_CompareWithASCIIString(name, PyStructSequence_UnnamedField) != 0;
-    };
     PyObject *const name = item_or_null(fields, child);
-    if (!has_name(name)) return {std::move(entry), false};
-    return {nb::borrow(name), true};
+    const bool has_name =
+        name && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, PyStructSequence_UnnamedField) != 0;
+    return {has_name ? nb::borrow(name) : entry, has_name};
 }
 
 nb::object step_text(const Step &step) {

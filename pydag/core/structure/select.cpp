@@ -1,16 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "structure/select.h"
 
+#include "base/interrupt.h"
+#include "base/tuples.h"
 #include "structure/cursor.h"
-#include "structure/downward_order.h"
 #include "structure/node_refs.h"
 #include "structure/path_pattern.h"
 #include "structure/paths.h"
 
+#include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 namespace pydag {
 namespace {
+
+// The nodes of a structure in an order in which each comes after its parent, and an anchor also after its aliases. So
+// information that is handed down a DAG has arrived by all paths when it is a node's turn, in one step for each edge.
+class DownwardOrder {
+public:
+    struct Link {
+        PyObject *const *refs;  // those of the node
+        uint32_t parent;        // its position; the root is its own parent
+        uint32_t child;         // which child of the parent the node is
+    };
+
+    explicit DownwardOrder(const Structure &structure) : structure_(structure) {
+        struct Around {
+            uint32_t position, next;  // the number of the next child
+        };
+        Nesting<Around> around;
+        links_.reserve(structure.num_nodes), closed_.reserve(structure.num_nodes);
+        for (Cursor at(structure); at.is_at_node(); at.step()) {
+            interruptible_step();
+            const Node node = at.node();
+            if (around.empty()) links_.push_back({at.refs(), 0, 0});
+            else links_.push_back({at.refs(), around.innermost().position, around.innermost().next++});
+            if (node.is_anchor) anchors_.push_back(at.position());
+            around.add({at.position(), 0}, num_children(node), [&](Around done) { closed_.push_back(done.position); });
+        }
+    }
+
+    const Link &link(uint32_t position) const { return links_[position]; }
+    // Calls `visit(position, anchor)` for each node in this order. `anchor`: for an alias the position of its
+    // anchor, for other nodes their own.
+    template <class Visit>
+    void run(Visit visit) const {
+        for (auto next = closed_.rbegin(); next != closed_.rend(); ++next) {
+            interruptible_step();
+            const Node node = structure_.nodes[*next];
+            visit(*next, node.is_alias() ? anchors_[node.count] : *next);
+        }
+    }
+
+private:
+    const Structure &structure_;
+    std::vector<Link> links_;        // by position
+    std::vector<uint32_t> anchors_;  // their positions, by number
+    std::vector<uint32_t> closed_;   // positions in the order in which the nodes end
+};
 
 // A list of what `is_meant(position)` says of each leaf.
 template <class IsMeant>
@@ -99,6 +147,32 @@ private:
     std::unordered_map<StepFrom, State, Hash> known_;
 };
 
+using Owners = uint8_t;  // the kinds of owner that a node has along its paths, as bits
+constexpr Owners kModule = 1, kOther = 2;
+
+// Whether some node is of a class that is registered with this flag.
+bool has_class(const Structure &structure, bool Registration::*flag) {
+    return std::any_of(structure.refs, structure.refs + structure.num_refs,
+                       [=](PyObject *ref) { return RegistrationBox::check(ref) && RegistrationBox::of(ref).*flag; });
+}
+
+// What each node has along its paths.
+std::vector<Owners> owners_of(const Structure &structure) {
+    const DownwardOrder order(structure);
+    std::vector<Owners> owners(structure.num_nodes, 0);
+    owners[0] = kOther;
+    order.run([&](uint32_t position, uint32_t anchor) {
+        if (position > 0) {
+            const uint32_t parent = order.link(position).parent;
+            const bool is_owner = is_registered(structure.nodes[parent].kind);
+            if (!is_owner) owners[position] |= owners[parent];
+            else owners[position] |= node_registration(order.link(parent).refs).is_module ? kModule : kOther;
+        }
+        owners[anchor] |= owners[position];
+    });
+    return owners;
+}
+
 }  // namespace
 
 nb::object leaves_by_path(const Structure &structure, nb::handle pattern, uint32_t depth) {
@@ -123,6 +197,33 @@ nb::object leaves_below(const Structure &structure, nb::handle is_meant) {
         if (is_below[position]) is_below[anchor] = true;
     });
     return flags_of_leaves(structure, [&](uint32_t i) { return is_below[i]; });
+}
+
+nb::object value_leaves(const Structure &structure) {
+    std::vector<uint32_t> values;
+    if (has_class(structure, &Registration::leaves_are_values)) {
+        const DownwardOrder order(structure);
+        std::vector<uint8_t> is_owner(structure.num_nodes, 0);  // of values
+        for (Cursor at(structure); at.is_at_node(); at.step()) {
+            const uint32_t position = at.position();
+            const bool above = position > 0 && is_owner[order.link(position).parent];
+            if (at.node().is_leaf() && above) values.push_back(at.leaf());
+            else if (!at.node().is_leaf()) is_owner[position] = are_leaves_values(at.node().kind, at.refs(), above);
+        }
+    }
+    return tuple_of_numbers(values);
+}
+
+nb::object module_leaves(const Structure &structure) {
+    if (!has_class(structure, &Registration::is_module)) return tuple_of(tuple_of({}, 0), tuple_of({}, 0));
+    const std::vector<Owners> owners = owners_of(structure);
+    std::vector<uint32_t> owned, mixed;
+    for (Cursor at(structure); at.is_at_node(); at.step()) {
+        if (!at.node().is_leaf() || !(owners[at.position()] & kModule)) continue;
+        owned.push_back(at.leaf());
+        if (owners[at.position()] & kOther) mixed.push_back(at.leaf());
+    }
+    return tuple_of(tuple_of_numbers(owned), tuple_of_numbers(mixed));
 }
 
 }  // namespace pydag

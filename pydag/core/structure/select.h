@@ -16,4 +16,12 @@ nb::object leaves_by_path(const Structure &structure, nb::handle pattern, uint32
 // for each class, returns true.
 nb::object leaves_below(const Structure &structure, nb::handle is_meant);
 
+// The leaves that belong to modules: two tuples of leaf numbers, ascending, the leaves that belong to a module along
+// some path, and those of them that belong to no module along another path. A leaf belongs to the nearest registered
+// class above it. For the JAX boundary: the numbers of modules are configuration.
+nb::object module_leaves(const Structure &structure);
+
+// The numbers, ascending, of the leaves that have no identity, since they lie below a node whose leaves are values.
+nb::object value_leaves(const Structure &structure);
+
 }  // namespace pydag

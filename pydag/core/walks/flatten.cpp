@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walks/flatten.h"
 
-#include "base/torch_module.h"
+#include "base/error.h"
 #include "structure/compare.h"
 #include "walks/flatten_general.h"
 #include "walks/flatten_known.h"

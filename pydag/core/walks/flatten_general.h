@@ -3,9 +3,9 @@
 // The general walk, in which Python code may run before or after any object.
 #pragma once
 
+#include "base/error.h"
 #include "base/identity_table.h"
 #include "base/interrupt.h"
-#include "base/torch_module.h"
 #include "nodes/open.h"
 #include "walks/flatten_pure.h"
 #include "walks/frames.h"
