@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How specs are made of specs, by names without a prefix, as in `optree.treespec`.
+"""Functions that make specs of specs, under names without prefix, as in `optree.treespec`.
 
 >>> from pydag import dagspec
 >>> dagspec.dict(a=dagspec.leaf(), b=dagspec.list())

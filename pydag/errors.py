@@ -6,4 +6,4 @@ from ._core import SharingError as SharingError
 
 
 class LostTieWarning(UserWarning):
-    """What was one object is two: in the result of a function, or in a PyTorch module."""
+    """One object became two: in the result of a function, or in a PyTorch module."""

@@ -11,13 +11,13 @@ from pydag._core import PyDagSpec as PyDagSpec
 del PyTreeDef, PyTreeSpec  # noqa: F821  # of the star; a structure of pydag is a PyDagSpec
 
 Leaf: TypeAlias = Any
-"""What the library doesn't open."""
+"""An object that pydag doesn't open."""
 
 Dag: TypeAlias = Any
 """A nested structure whose objects may be shared."""
 
 Builtin: TypeAlias = Mapping[Any, Any] | Sequence[Any] | complex | None
-"""What has a type that says what its parts are, so that a map over it may return another type."""
+"""A tree whose type names the types of its parts: a map over it may return another type."""
 
 Path: TypeAlias = tuple[Any, ...]
 """The entries on the way from the root to a node."""
@@ -35,7 +35,7 @@ UnflattenFunction: TypeAlias = Callable[[Any, Any], Any]
 """(aux_data, children) -> object"""
 
 Where: TypeAlias = Callable[[Any], Any] | type | tuple[type, ...] | str | bool | Sequence[Any] | Any
-"""Which leaves: see `pydag.ops.select`."""
+"""A selection of leaves: see `pydag.ops.select`."""
 
 
 class SpecOptions(TypedDict, total=False):

@@ -5,13 +5,18 @@ from collections.abc import Callable
 from typing import Any, TypeVar, Unpack, overload
 
 import pydag._core as _core
-from pydag.ops.select import optional_selector
+from pydag.ops.select import Selector, selector
 from pydag.public.arguments import check_function
 from pydag.public.compiled import compiled
 from pydag.public.options import with_options
-from pydag.typing import Builtin, Dag, FlattenOptions, MapOptions, Where
+from pydag.typing import Builtin, Dag, FlattenOptions, KeywordOptions, MapOptions, Where
 
 T = TypeVar("T")
+
+
+def _chosen(where: Where | None, options: KeywordOptions) -> Selector | None:
+    """The selector of `where=`; None, which means all leaves, if it was left out."""
+    return None if where is None else selector(where, options.get("namespace", ""))
 
 
 @overload
@@ -49,8 +54,7 @@ def dag_map(
     >>> dag_map(lambda x: x * 10, {"a": w, "b": 3}, where="*a*")
     {'a': [10, 20], 'b': 3}
     """
-    select = optional_selector(where, options)
-    return _core.map_where(func, tree, rests, select, **options)
+    return _core.map_where(func, tree, rests, _chosen(where, options), **options)
 
 
 @with_options
@@ -82,8 +86,7 @@ def dag_map_(
     bytearray(b'ab')
     """
     check_function("dag_map_", func, tree)
-    select = optional_selector(where, options)
-    _core.for_each(func, tree, rests, select, **options)
+    _core.for_each(func, tree, rests, _chosen(where, options), **options)
     return tree
 
 
@@ -118,8 +121,7 @@ def dag_map_with_path(
     >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
     {'a': [(('a', 0), 7)]}
     """
-    select = optional_selector(where, options)
-    return _core.map_with_path_where(func, tree, rests, select, **options)
+    return _core.map_with_path_where(func, tree, rests, _chosen(where, options), **options)
 
 
 @with_options
@@ -151,8 +153,7 @@ def dag_map_with_path_(
     {('a', 0): 7, ('b',): 8}
     """
     check_function("dag_map_with_path_", func, tree)
-    select = optional_selector(where, options)
-    _core.for_each_with_path(func, tree, rests, select, **options)
+    _core.for_each_with_path(func, tree, rests, _chosen(where, options), **options)
     return tree
 
 
@@ -185,8 +186,7 @@ def dag_map_with_accessor(
     >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
     {'a': ["tree['a'][0]"]}
     """
-    select = optional_selector(where, options)
-    return _core.map_with_accessor_where(func, tree, rests, select, **options)
+    return _core.map_with_accessor_where(func, tree, rests, _chosen(where, options), **options)
 
 
 @with_options
@@ -216,6 +216,5 @@ def dag_map_with_accessor_(
     ["*['a'][0]"]
     """
     check_function("dag_map_with_accessor_", func, tree)
-    select = optional_selector(where, options)
-    _core.for_each_with_accessor(func, tree, rests, select, **options)
+    _core.for_each_with_accessor(func, tree, rests, _chosen(where, options), **options)
     return tree

@@ -280,11 +280,6 @@ def selector(where: Where, namespace: str = "") -> Selector:
     return lambda leaves, spec: select_matching(where, spec, leaves, namespace)
 
 
-def optional_selector(where: Where | None, options: KeywordOptions) -> Selector | None:
-    """The selector of an optional `where=`; None, which means all leaves, if it was left out."""
-    return None if where is None else selector(where, options.get("namespace", ""))
-
-
 @short_tracebacks
 @with_options
 def dag_mask(

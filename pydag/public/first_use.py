@@ -19,7 +19,7 @@ def at_first_use(
 
     Args:
         package: Its name.
-        modules: Maps each such name to the module of the package that defines it, or is meant.
+        modules: Maps each such name to the module that defines it; a module's name to itself.
     """
 
     def find(name: str) -> Any:

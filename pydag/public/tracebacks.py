@@ -22,7 +22,7 @@ def short_tracebacks(function: F) -> F:
         except (TypeError, ValueError, OSError) as error:
             raise error.with_traceback(_of_others(error.__traceback__)) from error.__cause__
 
-    return call  # type: ignore[return-value]  # it is called alike
+    return call  # type: ignore[return-value]  # it takes the same arguments
 
 
 def _of_others(traceback: TracebackType | None) -> TracebackType | None:

@@ -17,7 +17,7 @@ from .optree_private import GLOBAL_NAMESPACE
 Names = tuple[str, ...]
 
 module_listeners: list[Callable[[type], object]] = []
-"""Are told of each class of modules that is registered globally."""
+"""Functions that are called with each class of modules that is registered globally."""
 
 
 # No generators below: CPython 3.13 crashes if memory runs out while it makes a generator.

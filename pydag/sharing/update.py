@@ -12,7 +12,7 @@ from pydag.typing import Dag, Identity, IsLeaf, KeywordOptions
 T = TypeVar("T")
 
 writer_finders: list[Callable[[type], Callable[[Any, Sequence[Any]], None] | None]] = []
-"""Say how instances of a class are written that a flatten function opens; None where they can't."""
+"""Functions that return the writer for a class with a flatten function; None if there is none."""
 
 
 def find_writer(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
