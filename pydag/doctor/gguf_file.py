@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .finding import Finding, shown
-from .ranges import Range, check_ranges
 from .raw import RawFile
 from .stored import MOST_BYTES, Container
 
@@ -210,7 +209,7 @@ def _read(found: Container, file: RawFile, cursor: _Cursor) -> None:
     arrays = dict(reversed(rows))  # of two of one name the first
     found.named = set(arrays)
     start = -(-cursor.position // alignment) * alignment
-    ranges = []
+    places = {}
     for name, (shape, kind, offset) in reversed(arrays.items()):
         if kind not in _TYPES:
             text = f"{shown(name)} has the type {kind}, which is unknown"
@@ -222,10 +221,10 @@ def _read(found: Container, file: RawFile, cursor: _Cursor) -> None:
             found.error((name,), f"{shown(name)} has no shape of whole blocks: {list(shape)[:8]}")
             continue
         nbytes = size // block * width
-        ranges.append(Range(name, offset, offset + nbytes))
+        places[name] = offset, offset + nbytes
         if start + offset + nbytes <= file.size:
             found.add(name, dtype, shape, start + offset, nbytes, width if block == 1 else 0)
-    found.findings.extend(check_ranges(ranges, max(file.size - start, 0), is_dense=False))
+    found.check_places(places, max(file.size - start, 0), is_dense=False)
 
 
 def _note_twice(found: Container, names: Iterable[str], what: str) -> None:

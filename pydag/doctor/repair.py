@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites a model: each array once, and its other names as alias metadata."""
 
+import functools
 import json
 import os
 import shutil
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
+from pydag.files.arrays import numpy_dtype
+from pydag.files.header import bits_of
+from pydag.files.one_file import Content, write_contents
 from pydag.files.package import STRUCTURE
 from pydag.files.shards import write_shards
 from pydag.structure.document import parse
@@ -21,9 +25,12 @@ from .model import Model
 from .new_place import check_free, creating
 from .opening import open_model
 from .progress import Bar
-from .raw_writer import write_raw
 from .stored import Stored
 from .ties import check_aliases
+from .torch_file import View
+
+_PIECE = 1 << 20
+_LARGE_PIECE = 1 << 24
 
 
 def write_once(path: str, out: str) -> tuple[str, list[Finding]]:
@@ -117,7 +124,7 @@ class _Copy:
         self, temporary: str, names: Iterable[str], metadata: Mapping[str, str], path: str, bar: Any
     ) -> None:
         arrays = {name: self.arrays[name] for name in names}
-        write_raw(temporary, arrays, self.metadata | dict(metadata), bar)
+        _write_raw(temporary, arrays, self.metadata | dict(metadata), bar)
 
 
 def _size(arrays: Iterable[Stored]) -> int:
@@ -174,3 +181,50 @@ def _obstacles(model: Model, bar: Bar) -> Iterator[str]:
             kept = model.arrays[name]
             if kept is not array and not are_equal(kept, array, bar):
                 yield f"{shown(name)} is in two files, and differs"
+
+
+def _write_raw(
+    path: str, arrays: Mapping[str, Stored], metadata: Mapping[str, str], bar: Any
+) -> None:
+    """Writes arrays under these names: see `write_contents`."""
+    # The widest first, so that each begins at a multiple of its size.
+    rows = sorted(arrays.items(), key=lambda row: (-(bits_of(row[1].dtype) or 0), row[0]))
+    contents = {
+        name: Content(array.dtype, array.shape, array.nbytes, functools.partial(_contents, array))
+        for name, array in rows
+    }
+    write_contents(path, contents, metadata, bar)
+
+
+def _contents(array: Stored) -> Iterator[bytes]:
+    """The bytes of the elements, in order."""
+    if array.is_plain:
+        for begin in range(0, array.nbytes, _PIECE):
+            yield array.read(begin, min(_PIECE, array.nbytes - begin))
+        return
+    # They don't lie in order. Each piece is from everywhere: the file is mapped.
+    import numpy as np
+
+    view: View = array.storage[1]  # only tensors of torch have strides
+    dtype = numpy_dtype(array.dtype) if view.reading else np.dtype(f"V{view.itemsize}")
+    size = view.end - view.begin
+    flat = np.memmap(array.file.stream, np.uint8, "r", array.begin, (size,)).view(dtype)
+    strides = [step * view.itemsize for step in view.strides]
+    strided = np.lib.stride_tricks.as_strided(flat, view.shape, strides, writeable=False)
+    for piece in _split(strided):
+        for reading in view.reading:
+            piece = np.conj(piece) if reading == "conj" else np.negative(piece)
+        yield piece.tobytes()
+
+
+def _split(array: Any) -> Iterator[Any]:
+    """The parts of an array, in order, none of them large."""
+    if array.nbytes <= _LARGE_PIECE:
+        yield array
+    elif array[0].nbytes > _LARGE_PIECE:
+        for part in array:
+            yield from _split(part)
+    else:
+        step = _LARGE_PIECE // array[0].nbytes
+        for begin in range(0, len(array), step):
+            yield array[begin : begin + step]

@@ -13,7 +13,6 @@ from pydag.files.header import LARGEST, aliases_in, bits_of, parsed
 from pydag.files.package import STRUCTURE
 
 from .finding import shown
-from .ranges import Range, check_ranges
 from .raw import RawFile
 from .stored import MOST_BYTES, Container
 
@@ -49,14 +48,14 @@ def read_safetensors(file: RawFile) -> Container:
     found.named = set(entries)
     start = 8 + length
     room = file.size - start
-    ranges = []
+    places = {}
     for name, entry in entries.items():
         checked = _entry(entry)
         if isinstance(checked, str):
             found.error((name,), f"{shown(name)}: {checked}")
             continue
         dtype, shape, begin, end = checked
-        ranges.append(Range(name, begin, end))
+        places[name] = begin, end
         bits = bits_of(dtype)
         if bits is None:
             found.error((name,), f"{shown(name)} has a type that is unknown, {shown(dtype)}")
@@ -67,7 +66,7 @@ def read_safetensors(file: RawFile) -> Container:
             found.error((name,), f"{shown(name)} has {end - begin} bytes, and by {what}")
         elif end <= room:
             found.add(name, dtype, shape, start + begin, needed, 0 if bits % 8 else bits // 8)
-    found.findings.extend(check_ranges(ranges, room, is_dense=True))
+    found.check_places(places, room, is_dense=True)
     _add_metadata(found, metadata, entries)
     return found
 

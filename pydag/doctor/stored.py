@@ -2,9 +2,10 @@
 """Arrays as a file stores them, and the content of one file, whatever its format."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .finding import Damage, Finding
+from .finding import Damage, Finding, listed, shown
 from .raw import RawFile
 
 MOST_BYTES = 1 << 62  # of an array
@@ -67,3 +68,41 @@ class Container:
     def error(self, names: tuple[str, ...], text: str) -> None:
         """Notes an error of this file."""
         self.findings.append(Damage("error", names, text))
+
+    def check_places(
+        self, places: Mapping[str, tuple[int, int]], room: int, is_dense: bool
+    ) -> None:
+        """Checks that the places of arrays are within the file, and don't overlap.
+
+        Args:
+            places: By the header, counted from the first byte of all arrays. No end is before its
+                beginning.
+            room: How many bytes the file has for them.
+            is_dense: Whether the format allows no gaps.
+        """
+
+        def note(text: str, *names: str) -> None:
+            self.findings.append(Finding("error", names, text))
+
+        filled = ((place, name) for name, place in places.items() if place[1] > place[0])
+        rows = sorted(filled, key=lambda row: row[0])
+        end, last, is_tiled = 0, "", True
+        for (begin, stop), name in rows:
+            if begin < end:
+                is_tiled = False
+                size = min(end, stop) - begin
+                note(f"{shown(last)} and {shown(name)} overlap by {size} bytes", last, name)
+            elif begin > end and is_dense:
+                is_tiled = False
+                note(f"there are {begin - end} bytes of no array before {shown(name)}", name)
+            if stop > end:
+                end, last = stop, name
+        beyond = {name: place for place, name in rows if place[1] > room}
+        if beyond and is_tiled:
+            missing = f"the last {end - room} of {end} bytes are missing"
+            note(f"the file is cut short: {missing}, of {listed(beyond)}", *beyond)
+        elif not beyond and is_dense and end < room:
+            note(f"there are {room - end} bytes of no array at the end")
+        for name, (begin, stop) in beyond.items() if not is_tiled else ():
+            place = f"is said to be at bytes {begin} to {stop}, outside of the file"
+            note(f"{shown(name)} {place}, which has {room}", name)

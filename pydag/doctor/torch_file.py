@@ -14,7 +14,6 @@ from .pickle_code import PickleError
 from .pickle_names import Walk
 from .pickle_objects import Tensor
 from .pickle_values import read_pickle
-from .ranges import Range, check_ranges
 from .raw import RawFile
 from .stored import MOST_BYTES, Container, Stored
 from .zip_records import Entry, check_names, place_of
@@ -70,8 +69,8 @@ def read_torch(file: RawFile, entries: Sequence[Entry], prefix: str) -> Containe
     order = records.get("byteorder")
     if order is not None and file.read(order.begin, min(order.size, 7)) != b"little":
         raise ValueError("it was written on a big-endian machine")
-    places = [Range(name, place.begin, place.begin + place.size) for name, place in records.items()]
-    found.findings.extend(check_ranges(places, file.size, is_dense=False))
+    places = {name: (begin, begin + size) for name, (begin, size) in records.items()}
+    found.check_places(places, file.size, is_dense=False)
     if "data.pkl" in records:
         _read_pickle(found, records, bad)
     elif "data.pkl" not in bad:

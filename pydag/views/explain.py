@@ -1,10 +1,140 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two structures differ, in words and side by side."""
+"""Where two structures differ: in words, and side by side with marks, as views show them."""
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.structure.kinds import MAPPINGS, NAMED
+from pydag.structure.listing import Listing
 
-from .compare import SideBySide
+from .html import escaped
+from .leaves import Infos, cut
+from .model import Model, Row
+from .text import row_text
+
+
+class Pair(NamedTuple):
+    """A line: a node of each side, or a node of only one side."""
+
+    level: int
+    left: int | None
+    right: int | None
+    differs: bool
+
+
+class _Comparison:
+    """Goes through both structures in step. Below nodes that differ nothing is compared."""
+
+    def __init__(self, left: Listing, right: Listing) -> None:
+        self._sides = left, right
+        self._partner: dict[int, int] = {}  # of each node on the left
+
+    def pairs(self) -> Iterator[Pair]:
+        """The lines, in order."""
+        pending: list[tuple[int, int | None, int | None]] = [(0, 0, 0)]
+        while pending:
+            level, a, b = pending.pop()
+            if a is None or b is None:
+                yield Pair(level, a, b, True)
+                continue
+            self._partner[a] = b
+            same = self._same(a, b)
+            yield Pair(level, a, b, not same)
+            if same or self._is_like(a, b):
+                pending += [(level + 1, x, y) for x, y in reversed(self._children(a, b))]
+
+    def _is_like(self, a: int, b: int) -> bool:
+        """Whether the children of two nodes that differ can still be shown side by side."""
+        x, y = self._sides[0].records[a], self._sides[1].records[b]
+        return (x.kind, x.type) == (y.kind, y.type) and not x.is_alias
+
+    def _same(self, a: int, b: int) -> bool:
+        left, right = self._sides
+        x, y = left.records[a], right.records[b]
+        if x.is_alias or y.is_alias:
+            partner = self._partner.get(left.target(a))
+            return x.is_alias and y.is_alias and partner == right.target(b)
+        if x.kind != y.kind or not x.fits(y) or not _equal(x.detail, y.detail):
+            return False
+        return x.kind not in MAPPINGS or (
+            left.named_children(a).keys() == right.named_children(b).keys()
+        )
+
+    def _children(self, a: int, b: int) -> list[tuple[int | None, int | None]]:
+        left, right = self._sides
+        kind = left.records[a].kind
+        if kind not in NAMED:
+            return list(itertools.zip_longest(left.children(a), right.children(b)))
+        own, other = left.named_children(a), right.named_children(b)
+        both: list[tuple[int | None, int | None]] = [
+            (position, other.get(entry)) for entry, position in own.items()
+        ]
+        return both + [(None, p) for entry, p in other.items() if entry not in own]
+
+
+def _equal(a: object, b: object) -> bool:
+    try:
+        return a is b or bool(a == b)
+    except Exception:  # the comparison failed
+        return False
+
+
+class SideBySide:
+    """Two structures side by side; `!` marks the lines that differ. In a notebook it is HTML."""
+
+    def __init__(
+        self, left: PyDagSpec, right: PyDagSpec, width: int = 100, limit: int | None = 200
+    ) -> None:
+        listings = Listing.of(left), Listing.of(right)
+        self._models = [Model(listing, Infos.unknown(listing)) for listing in listings]
+        self._width = width
+        pairs = _Comparison(*listings).pairs()
+        self._lines = [
+            (pair.differs, self._cell(0, pair), self._cell(1, pair))
+            for pair in itertools.islice(pairs, limit)
+        ]
+        self._more = sum(1 for _ in pairs)
+
+    def _cell(self, side: int, pair: Pair) -> str:
+        position = pair.right if side else pair.left
+        if position is None:
+            return ""
+        model = self._models[side]
+        row = Row(position, pair.level, True, "", False)
+        indent = "  " * min(pair.level, self._width // 8)
+        return indent + row_text(model, row)
+
+    def __str__(self) -> str:
+        half = max((self._width - 5) // 2, 10)
+        lines = [f"  {'first'.ljust(half)} │ second"]
+        for differs, *cells in self._lines:
+            left, right = (cut(cell, half) for cell in cells)
+            lines.append(f"{'!' if differs else ' '} {left.ljust(half)} │ {right}".rstrip())
+        if self._more:
+            lines.append(f"... and {self._more} more lines")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr{_COLOUR if differs else ''}>"
+            + "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
+            + "</tr>"
+            for differs, *cells in self._lines
+        )
+        more = f"<p>... and {self._more} more lines</p>" if self._more else ""
+        return (
+            '<table style="font-family:monospace;white-space:pre;text-align:left">'
+            f"<tr><th>first</th><th>second</th></tr>{rows}</table>{more}"
+        )
+
+
+_COLOUR = ' style="background:#ffe08a;color:#000"'
 
 
 class Explanation(str):
