@@ -35,13 +35,15 @@ class Report:
     def __init__(self, model: Model, findings: Iterable[Finding]) -> None:
         self.path, self.kind = model.path, model.kind
         self.findings = tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
-        groups = [(model.arrays[names[0]], len(names)) for names in model.groups()]
+        arrays = model.arrays
+        distinct = {array.storage: array for array in arrays.values()}.values()
+        aliases = [arrays[n] for a, n in model.aliases.items() if n in arrays and a not in arrays]
         self.figures = Figures(
             len(model.containers),
-            len(model.arrays),
-            sum(array.size for array, _ in groups),
-            sum(array.size * count for array, count in groups),
-            sum(array.nbytes for array, _ in groups),
+            len(arrays),
+            sum(array.size for array in distinct),
+            sum(array.size for array in (*arrays.values(), *aliases)),
+            sum(array.nbytes for array in distinct),
             sum(finding.nbytes for finding in self.findings),
         )
 

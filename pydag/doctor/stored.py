@@ -2,6 +2,7 @@
 """Arrays as a file stores them, and the content of one file, whatever its format."""
 
 import math
+import operator
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -85,7 +86,7 @@ class Container:
             self.findings.append(Finding("error", names, text))
 
         filled = ((place, name) for name, place in places.items() if place[1] > place[0])
-        rows = sorted(filled, key=lambda row: row[0])
+        rows = sorted(filled, key=operator.itemgetter(0))
         end, last, is_tiled = 0, "", True
         for (begin, stop), name in rows:
             if begin < end:
