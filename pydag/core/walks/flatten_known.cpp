@@ -18,19 +18,15 @@ namespace {
 enum class Use {
     kFlatten,
     kFlattenWithObjects,
-    kLook,            // only the objects are asked for
-    kAsk,             // kFlatten, for a structure with nodes that must be asked
-    kAskWithObjects,  // likewise
-    kMatch,           // any object is a leaf where the structure has one
-    kMatchOfClasses,  // and classes may have been registered otherwise since the structure was made
+    kLook,   // only the objects are asked for
+    kAsk,    // to flatten, for a structure with nodes that must be asked
+    kMatch,  // any object is a leaf where the structure has one
 };
 
 template <Use use>
 class KnownFlatten {
-    static constexpr bool asks = use == Use::kAsk || use == Use::kAskWithObjects;
-    static constexpr bool flattens =
-        use == Use::kFlatten || use == Use::kFlattenWithObjects || use == Use::kLook || asks;
-    static constexpr bool keeps_objects = use == Use::kFlattenWithObjects || use == Use::kAskWithObjects;
+    static constexpr bool asks = use == Use::kAsk;
+    static constexpr bool flattens = use != Use::kMatch;
 
 public:
     // `options`: null for a match. `space`: null, unless classes are looked up in it.
@@ -72,7 +68,7 @@ private:
                 PyObject *const object = *level.next++;
                 if (!object) [[unlikely]]
                     return false;
-                if constexpr (keeps_objects) objects_->push_borrowed(object);
+                if (use == Use::kFlattenWithObjects || (asks && objects_)) objects_->push_borrowed(object);
                 if constexpr (use == Use::kLook) borrowed_->add_reserved(object);
                 const Node expected = *node++;
                 bool is_opened_once = level.owns_slots();
@@ -92,8 +88,7 @@ private:
                     if constexpr (asks) answers_->keep(object), num_own = 1;
                     is_opened_once = true;
                 }
-                if constexpr (use == Use::kMatchOfClasses)
-                    if (!is_still_class_of(expected.kind, refs, object)) return false;
+                if (!flattens && space_ && !is_still_class_of(expected.kind, refs, object)) return false;
                 const bool is_asked = asks && must_ask(expected, refs);
                 PyObject *const *const children =
                     is_asked
@@ -163,7 +158,7 @@ private:
     template <bool is_leaf>
     [[gnu::always_inline]] bool meet(PyObject *object, Node expected, const BorrowedFrame &level) {
         if (flattens && level.is_only_way_to(object)) [[likely]] {
-            if constexpr (asks) are_all_noted_ = false;
+            if constexpr (asks) passed_.push(object);
             return !expected.is_anchor;
         }
         if constexpr (is_leaf)
@@ -175,26 +170,10 @@ private:
     bool note_met(PyObject *object, Node expected) {
         if (expected.is_anchor) anchors_.push(object);
         if constexpr (asks)
-            if (!answers_->empty() && was_passed(object)) return false;
+            // A node's answer may have any object, also one that was passed. The walk holds all of them, so there is
+            // more than one reference when it comes again.
+            while (!answers_->empty() && !passed_.empty()) seen_.add(passed_.pop());
         return !flattens || seen_.add(object);
-    }
-
-    // What a node is asked may return any object, also one that was passed and not noted, since nothing but its slot
-    // held it then. The walk holds all of them now, so there is more than one reference when it comes again.
-    bool was_passed(PyObject *object) {
-        if (are_all_noted_) return false;
-        constexpr int kFew = 8;
-        const auto has = [=](const auto &objects) {
-            return std::find(objects.data(), objects.data() + objects.size(), object) !=
-                   objects.data() + objects.size();
-        };
-        if (num_searches_ < kFew) return ++num_searches_, has(leaves_) || has(answers_->kept());
-        const auto note_from = [this](const auto &objects, size_t &noted) {
-            for (; noted < objects.size(); ++noted) seen_.add(objects.data()[noted]);
-        };
-        note_from(leaves_, num_noted_leaves_), note_from(answers_->kept(), num_noted_nodes_);
-        are_all_noted_ = true;
-        return false;
     }
 
     const Structure &structure_;
@@ -210,9 +189,7 @@ private:
     Buffer<PyObject *, 192> values_;
     Buffer<PyObject *, 16> anchors_;  // by number
     ObjectSet seen_;
-    bool are_all_noted_ = true;  // those that were passed
-    int num_searches_ = 0;
-    size_t num_noted_leaves_ = 0, num_noted_nodes_ = 0;  // of those passed, by number
+    Buffer<PyObject *, 96> passed_;  // nothing but their slots held them
     std::optional<GcPause> pause_;
 };
 
@@ -228,10 +205,7 @@ bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOpti
 bool flatten_asking(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                     NodeObjects *objects, NodeAnswers &answers) {
     if (structure.num_nodes == 0 || options.asks() || !options.opens_callbacks) return false;
-    const auto walk = [&]<Use use>() {
-        return KnownFlatten<use>(structure, &options, leaves, objects, nullptr, nullptr, &answers).run(tree);
-    };
-    return objects ? walk.template operator()<Use::kAskWithObjects>() : walk.template operator()<Use::kAsk>();
+    return KnownFlatten<Use::kAsk>(structure, &options, leaves, objects, nullptr, nullptr, &answers).run(tree);
 }
 
 bool look_at_known(const Structure &structure, PyObject *tree, const FlattenOptions &options,
@@ -243,8 +217,7 @@ bool look_at_known(const Structure &structure, PyObject *tree, const FlattenOpti
 }
 
 bool match_known(const Structure &structure, PyObject *tree, Leaves &leaves, Namespace *space) {
-    if (!space) return KnownFlatten<Use::kMatch>(structure, nullptr, leaves).run(tree);
-    return KnownFlatten<Use::kMatchOfClasses>(structure, nullptr, leaves, nullptr, space).run(tree);
+    return KnownFlatten<Use::kMatch>(structure, nullptr, leaves, nullptr, space).run(tree);
 }
 
 }  // namespace pydag

@@ -29,7 +29,6 @@ public:
     bool empty() const { return answers_.empty(); }
     // Keeps an object that is known by address.
     void keep(PyObject *object) { kept_.push_borrowed(object); }
-    const RefBuffer<128> &kept() const { return kept_; }
     // The children of `object`, if it is what the node of the structure says, but for its references; else null. Runs
     // Python code.
     PyObject *const *ask(const Structure &structure, PyObject *object, Node expected, PyObject *const *refs,
