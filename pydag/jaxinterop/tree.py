@@ -27,19 +27,4 @@ from .trees.with_path import flatten_with_path as flatten_with_path
 from .trees.with_path import leaves_with_path as leaves_with_path
 from .trees.with_path import map_with_path as map_with_path
 
-__all__ = [
-    "Structure",
-    "all",
-    "broadcast",
-    "copy",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "reduce",
-    "structure",
-    "transpose",
-    "unflatten",
-]
+__all__ = sorted(name for name in globals() if not name.startswith("_"))

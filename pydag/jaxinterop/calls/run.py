@@ -77,14 +77,9 @@ def run(
     kwargs = {name: unwrapped(argument) for name, argument in tree[1].items()}
     result, changes = _called(fun, args, kwargs, given, source)
     update = Update() if own is None else own.update(result)
-    warn_of_lost_updates(
-        given,
-        changes,
-        result,
-        source,
-        updated=() if own is None else own.spots,
-        has_option=updated is not None,
-    )
+    if changes:
+        spots, has_option = [] if own is None else own.spots, updated is not None
+        warn_of_lost_updates(given, changes, result, source, updated=spots, has_option=has_option)
     return result, update
 
 
@@ -98,7 +93,8 @@ def run_body(
     """
     given = Given.of(args, options, names_in_body(fun, *names))
     result, changes = _called(fun, args, {}, given, source)
-    warn_of_lost_updates(given, changes, result, source)
+    if changes:
+        warn_of_lost_updates(given, changes, result, source)
     return result
 
 

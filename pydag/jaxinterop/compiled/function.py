@@ -46,8 +46,8 @@ _DONATION = Question(
 )
 
 
-class Given(NamedTuple):
-    """The options of a call of `jit`."""
+class Settings(NamedTuple):
+    """How a function is compiled, as `jit` was told."""
 
     static: Chosen
     donated: Chosen
@@ -64,7 +64,11 @@ class CompiledFunction:
     """
 
     def __init__(
-        self, get: Callable[[], Callable[..., Any]], source: Source, options: Options, given: Given
+        self,
+        get: Callable[[], Callable[..., Any]],
+        source: Source,
+        options: Options,
+        given: Settings,
     ) -> None:
         self.source, self.options, self._given = source, options, given
         outputs = Outputs(OUT_SHARDINGS, given.shardings[1], None, options)
@@ -109,12 +113,13 @@ class CompiledFunction:
     def prepare(self, call: tuple[Args, Kwargs]) -> tuple[list[Leaf], Content, Program]:
         """The traced leaves of a call, the rest of it, and the program for it."""
         leaves, content = take_apart(call, self.options, CALL)
-        refs = contents.replaceable(leaves)
+        refs = tuple(jax_private.ref_positions(leaves))
+        if refs and not contents.are_replaceable(leaves[i] for i in refs):
+            refs = ()
         key = content, refs
         program = self._programs.get(key)
         if program is None:
-            if self.options.static is not None:
-                self.options.check_selects(call)
+            self.options.check_selects(call)
             earlier = [p.content for p in list(self._programs.values())[-_COMPARED:]]
             if earlier:
                 self._numbers.check([*earlier, content])
@@ -220,17 +225,13 @@ class CompiledFunction:
         _core.forget_plans(self._plans, None)
 
 
-def _arrived(fun: Any, options: Options, given: Given) -> CompiledFunction:
+def _arrived(fun: Any, options: Options, given: Settings) -> CompiledFunction:
     return CompiledFunction(lambda: fun, Source(fun), options, given)
-
-
-def _arrived_caller(compiled: CompiledFunction) -> _core.JitCaller:
-    return compiled.core_caller()
 
 
 def _reduce_caller(caller: _core.JitCaller) -> tuple[Any, ...]:
     run: Any = caller.run  # a method of the compiled function
-    return _arrived_caller, (run.__self__,)
+    return CompiledFunction.core_caller, (run.__self__,)
 
 
 copyreg.pickle(_core.JitCaller, _reduce_caller)

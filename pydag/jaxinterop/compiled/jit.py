@@ -20,7 +20,7 @@ from pydag.jaxinterop.typed import Jit, JitOptions, Jitted, P, R
 from pydag.public.hints import raise_unexpected
 from pydag.typing import Identity, Where
 
-from .function import CompiledFunction, Given
+from .function import CompiledFunction, Settings
 from .kept import kept_for
 from .stages import Stages
 
@@ -111,7 +111,7 @@ def jit(
     )
 
     def make(get: Callable[[], Any]) -> CompiledFunction:
-        given = Given(*chosen, (in_shardings, out_shardings), jax_options)
+        given = Settings(*chosen, (in_shardings, out_shardings), jax_options)
         return CompiledFunction(get, Source(fun), options, given)
 
     shardings = _tree_key(in_shardings, namespace), _tree_key(out_shardings, namespace)
@@ -133,6 +133,8 @@ def updated_arguments(fun: Any, numbers: Any, names: Any) -> Chosen:
 
 def _tree_key(prefix: Any, namespace: str) -> Any:
     """A tree of shardings as part of a key: equal for equal shardings in equal structures."""
+    if prefix is None:
+        return None
     leaves, spec = _core.flatten(
         prefix, is_leaf=is_sharding, none_is_leaf=True, namespace=namespace, identity="nodes"
     )

@@ -49,8 +49,6 @@ class Options(NamedTuple):
         Raises:
             TypeError: It is a tree prefix.
         """
-        if self.static is None:
-            return []
         if _is_tree(self.static, self.namespace):
             raise TypeError(
                 f"static= takes classes, predicates and patterns, got {short_repr(self.static)}\n"

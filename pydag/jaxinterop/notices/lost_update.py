@@ -39,8 +39,6 @@ def warn_of_lost_updates(
         updated: The arguments that are updated.
         has_option: Whether the wrapper has the option `update_argnums`.
     """
-    if not changes:
-        return
     options = given.options
     nodes = nodes_of(result, options)
     classes = {type(node) for node in nodes.values() if is_registered(node, options.namespace)}

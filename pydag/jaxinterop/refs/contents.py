@@ -6,7 +6,7 @@ Inside, the function gets refs of its own.
 """
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -40,15 +40,12 @@ class WritesMoreError(Exception):
         self.written = written
 
 
-def replaceable(leaves: Sequence[Leaf]) -> tuple[int, ...]:
-    """The positions of refs whose contents can be passed in their place; none if one can't be.
+def are_replaceable(refs: Iterable[Any]) -> bool:
+    """Whether the contents of refs can be passed in their place.
 
-    That is where JAX traces nothing, and the refs do nothing but hold an array.
+    They can where JAX traces nothing, and the refs do nothing but hold an array.
     """
-    found = tuple(i for i, leaf in enumerate(leaves) if jax_private.is_ref(leaf))
-    if not found or not jax_private.is_top_level():
-        return ()
-    return found if all(jax_private.is_ordinary_ref(leaves[i]) for i in found) else ()
+    return jax_private.is_top_level() and all(map(jax_private.is_ordinary_ref, refs))
 
 
 def written_among(traced: Any, refs: Collection[int]) -> frozenset[int]:
@@ -64,7 +61,8 @@ def check_not_closed_over(
     Raises:
         ValueError: One of them is among its arguments, too. Inside they would be two.
     """
-    around = [x for x in jax_private.closed_over(traced) if jax_private.is_ref(x)]
+    consts = jax_private.closed_over(traced)
+    around = [consts[i] for i in jax_private.ref_positions(consts)]
     known = {id(jax_private.get_referent(ref)) for ref in around}
     for i in refs:
         if id(jax_private.get_referent(leaves[i])) in known:

@@ -41,12 +41,12 @@ class Given(NamedTuple):
     @classmethod
     def of(cls, tree: Dag, options: Options, roots: Roots) -> "Given":
         """The tree as it is now: what a class does when it is built is no change."""
-        return cls(tree, *options.flatten(tree, roots), options, roots, _outermost(tree))
+        return cls(tree, *_flatten(tree, options, roots), options, roots, _outermost(tree))
 
     def changes(self) -> list[Change]:
         """What has changed since."""
         try:
-            leaves, spec = self.options.flatten(self.tree, self.roots)
+            leaves, spec = _flatten(self.tree, self.options, self.roots)
         except (TypeError, ValueError):
             return []  # such as a cycle: the next flatten raises it
         is_same = spec == self.spec and len(leaves) == len(self.leaves)
@@ -56,7 +56,7 @@ class Given(NamedTuple):
         found = []
         for own, is_now in ((spec, True), (self.spec, False)):
             told = set[int]()
-            for number, path, text in _places(own, self.roots):
+            for number, path, text in list(_places(own, self.roots)):
                 old, new = before.at(path), now.at(path)
                 is_change = old is not new if is_now else new is MISSING
                 if is_change and number not in told:
@@ -74,6 +74,11 @@ class Given(NamedTuple):
             if at is MISSING or _core.is_leaf(at, namespace=self.options.namespace):
                 break
         return tuple(found)
+
+
+def _flatten(tree: Dag, options: Options, roots: Roots) -> tuple[Sequence[Leaf], PyDagSpec]:
+    namespace, identity = options.namespace, options.identity
+    return _core.flatten_at(tree, roots, namespace=namespace, identity=identity)
 
 
 def _outermost(tree: Dag) -> list[Any]:

@@ -10,12 +10,12 @@ from pydag.errors import SharingError
 from pydag.jaxinterop.calls.run import names_in_body, run_body
 from pydag.jaxinterop.compiled.kept import kept_for
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.leaves import is_traced
+from pydag.jaxinterop.content.leaves import is_traced, untraced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, name_of, named
-from pydag.jaxinterop.packed.packed import Packed, packed_of, parts_of
+from pydag.jaxinterop.packed.packed import Packed, packed_of
 from pydag.jaxinterop.refs.contents import threaded
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
@@ -66,7 +66,10 @@ class Carried:
         Args:
             refs: Stand in the place of the refs; by default the refs of the original tree.
         """
-        given, own = iter(parts_of(packed)[0]), iter(self.refs.values() if refs is None else refs)
+        given, own = (
+            iter(_core.open_result(packed)[0]),
+            iter(self.refs.values() if refs is None else refs),
+        )
         leaves = [next(own) if i in self.refs else next(given) for i in range(self._count)]
         return self.content.build(leaves)
 
@@ -99,13 +102,14 @@ class Carried:
                 raise _unlike(place, short_repr(value), found[i], "Make it an array.")
         traced, paths = content.traced_among(found), content.paths(root)
         wanted = dict(zip(self.refs, self.refs.values() if refs is None else refs, strict=True))
+        refs_now, others = set(jax_private.ref_positions(traced)), set(untraced(traced))
         for i, leaf in enumerate(traced):
-            place, is_ref = paths[i], jax_private.is_ref(leaf)
+            place, is_ref = paths[i], i in refs_now
             if i in wanted and leaf is not wanted[i]:
                 if is_ref:
                     raise TypeError(f"{place} must be the very ref that it was before the body")
                 raise _unlike(place, "a ref", leaf, "Return the ref; write into it.")
-            if i not in wanted and (is_ref or not is_traced(leaf)):
+            if i not in wanted and (is_ref or i in others):
                 raise _unlike(place, "an array", leaf, "Return an array there.")
         return self.pack(leaf for i, leaf in enumerate(traced) if i not in self.refs)
 
