@@ -9,12 +9,20 @@ from typing import Any
 import jax
 
 import pydag._core as _core
+from pydag.jaxinterop.content.leaves import is_array
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, path_texts
 from pydag.jaxinterop.notices.lost_tie import warn_of_lost_ties
 from pydag.jaxinterop.notices.lost_update import warn_of_lost_updates, warn_of_unchangeable
 from pydag.jaxinterop.notices.source import Source
-from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, parameters_of
+from pydag.jaxinterop.treatments.arguments import (
+    Args,
+    Chosen,
+    Kwargs,
+    Spot,
+    parameters_of,
+    spot_text,
+)
 from pydag.jaxinterop.updates.changes import Change, Given
 from pydag.jaxinterop.updates.update import Update, UpdatedArguments
 from pydag.sharing.tie import num_unties
@@ -47,8 +55,32 @@ class StaticArgument:
 
 
 def unwrapped(argument: Any) -> Any:
-    """What the user gave."""
+    """The argument as the user gave it."""
     return argument.value if type(argument) is StaticArgument else argument
+
+
+def check_static(value: Any, spot: Spot, options: Options) -> None:
+    """Checks a static argument.
+
+    Raises:
+        ValueError: It can't be hashed, or it is a tree that holds an array.
+    """
+    where = spot_text(spot)
+    is_leaf = _core.is_leaf(value, namespace=options.namespace)
+    if not is_leaf and any(map(is_array, _core.leaves(value, namespace=options.namespace))):
+        raise ValueError(
+            f"{where} is a static argument and holds an array: it would be a constant, and stale "
+            "when it changes\n  Pass it as an ordinary argument: a module's numbers are static as "
+            "they are."
+        )
+    try:
+        hash(value)
+    except TypeError as error:
+        raise ValueError(
+            f"{where} is a static argument and can't be hashed: {error}\n  A static argument is "
+            "part of the key of the compiled function. Pass a hashable value, such as a tuple for "
+            "a list."
+        ) from None
 
 
 def run(
@@ -66,7 +98,7 @@ def run(
     Args:
         tree: The arguments, made for this call.
         updated: Which arguments are updated; None for a wrapper that has no such option.
-        donated: The positions of the leaves that are.
+        donated: The positions of donated leaves.
         is_staged: Whether the function is traced to be run later.
     """
     given = Given.of(tree, options, CALL)
@@ -86,10 +118,10 @@ def run(
 def run_body(
     fun: Callable[..., Any], args: Args, options: Options, source: Source, *names: str
 ) -> Dag:
-    """The result of the body of a loop: of positional arguments, by the names of its parameters.
+    """The result of the body of a loop. Messages use the names of its parameters.
 
     Args:
-        names: Of the arguments, where the body doesn't tell its own.
+        names: Names of the arguments, for a body whose signature can't be read.
     """
     given = Given.of(args, options, names_in_body(fun, *names))
     result, changes = _called(fun, args, {}, given, source)
@@ -99,7 +131,7 @@ def run_body(
 
 
 def names_in_body(fun: Callable[..., Any], *names: str) -> tuple[str, ...]:
-    """What a body calls its arguments; where it doesn't tell, these names."""
+    """The names of the parameters of a body; these names if its signature can't be read."""
     found = [p.name for p in parameters_of(fun) if p.kind in _POSITIONAL][: len(names)]
     return tuple(found) if len(found) == len(names) else names
 
@@ -123,7 +155,7 @@ def _called(
 
 
 def _blame_number(error: Exception, given: Given) -> None:
-    """Says how numbers become static, where Python code needs the value of one."""
+    """Adds how numbers become static to an error about code that needs the value of a number."""
     text = str(error)
     is_other = not isinstance(error, TypeError) or "on the value" not in text
     if is_other or getattr(error, "__notes__", None):

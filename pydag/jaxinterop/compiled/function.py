@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function by `jit`, with its options: its programs, one for each content of its arguments."""
+"""A function by `jit` and its programs, one for each content of its arguments."""
 
 import copyreg
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
-from pydag.jaxinterop.calls.run import StaticArgument
+from pydag.jaxinterop.calls.run import StaticArgument, check_static
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.leaves import is_array, is_number
+from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
@@ -18,7 +18,7 @@ from pydag.jaxinterop.notices.numbers import ChangingNumbers
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.packed.packed import unpack
 from pydag.jaxinterop.refs import contents
-from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, parameters_of, spot_text
+from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, parameters_of
 from pydag.jaxinterop.treatments.outputs import Outputs, is_sharding
 from pydag.jaxinterop.treatments.treatments import Question, treatments
 from pydag.sharing.tie import note_untie
@@ -31,7 +31,7 @@ _MOST = 4096  # programs that are remembered; they are easily made again
 
 
 def _placed(sharding: Any) -> str:
-    """In words; one that is written in two ways is the same."""
+    """A sharding in words, the same for the two ways to write it."""
     return "left to JAX" if sharding is None else f"given {sharding}".replace(", None)", ",)")
 
 
@@ -47,7 +47,7 @@ _DONATION = Question(
 
 
 class Settings(NamedTuple):
-    """How a function is compiled, as `jit` was told."""
+    """The options of `jit` that say how a function is compiled."""
 
     static: Chosen
     donated: Chosen
@@ -60,7 +60,7 @@ class CompiledFunction:
     """A function, and how it is compiled.
 
     Args:
-        get: Gives the function, which isn't owned.
+        get: Returns the function, which isn't owned.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class CompiledFunction:
         return self.run(args, kwargs) if type(error) is contents.WritesMoreError else NotImplemented
 
     def prepare(self, call: tuple[Args, Kwargs]) -> tuple[list[Leaf], Content, Program]:
-        """The traced leaves of a call, the rest of it, and the program for it."""
+        """The traced leaves of a call, its content, and the program for it."""
         leaves, content = take_apart(call, self.options, CALL)
         refs = tuple(jax_private.ref_positions(leaves))
         if refs and not contents.are_replaceable(leaves[i] for i in refs):
@@ -148,7 +148,7 @@ class CompiledFunction:
         known = _core.static_leaf(self._plans, value)
         if known is not None:
             return known  # type: ignore[no-any-return]  # the leaves that were added below
-        _check_static(value, spot, self.options)
+        check_static(value, spot, self.options)
         leaf = StaticArgument(value)
         if is_settled(value):
             _core.add_static_leaf(self._plans, leaf)
@@ -212,7 +212,7 @@ class CompiledFunction:
         return call
 
     def cache_size(self) -> int:
-        """For how many kinds of arguments JAX has compiled the function."""
+        """The number of programs that JAX has compiled."""
         made = [p.jitted for p in list(self._programs.values()) if p.jitted is not None]
         return sum(jitted._cache_size() for jitted in made)
 
@@ -235,27 +235,3 @@ def _reduce_caller(caller: _core.JitCaller) -> tuple[Any, ...]:
 
 
 copyreg.pickle(_core.JitCaller, _reduce_caller)
-
-
-def _check_static(value: Any, spot: int | str, options: Options) -> None:
-    """Checks a static argument.
-
-    Raises:
-        ValueError: It can't be hashed, or it is a tree that holds an array.
-    """
-    where = spot_text(spot)
-    is_leaf = _core.is_leaf(value, namespace=options.namespace)
-    if not is_leaf and any(map(is_array, _core.leaves(value, namespace=options.namespace))):
-        raise ValueError(
-            f"{where} is a static argument and holds an array: it would be a constant, and stale "
-            "when it changes\n  Pass it as an ordinary argument: a module's numbers are static as "
-            "they are."
-        )
-    try:
-        hash(value)
-    except TypeError as error:
-        raise ValueError(
-            f"{where} is a static argument and can't be hashed: {error}\n  A static argument is "
-            "part of the key of the compiled function. Pass a hashable value, such as a tuple for "
-            "a list."
-        ) from None

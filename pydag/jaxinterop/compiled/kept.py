@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made for a function lives as long as the function does.
+"""Compiled functions and loop bodies are kept as long as the user's function lives.
 
-So wrapping a function again compiles nothing anew. Nothing that is kept owns the function.
+So wrapping a function again compiles nothing again. Nothing that is kept owns the function.
 """
 
 import functools
@@ -46,7 +46,7 @@ def _always(fun: Callable[..., Any]) -> Callable[[], Any]:
 
 
 def kept_for(fun: Callable[..., Any], key: Hashable, make: Callable[[Callable[[], Any]], M]) -> M:
-    """What was made for a function and a key; made now if it wasn't.
+    """Returns what was made for a function and a key before, or makes it.
 
     Args:
         make: Gets a function that returns `fun`.

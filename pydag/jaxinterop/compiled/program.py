@@ -197,6 +197,6 @@ class Program:
 
 
 def _copy(leaf: Leaf) -> Leaf:
-    """A copy of a donated array that stands at another place, too."""
+    """A copy of a donated array that also appears at another place."""
     is_array = isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer)
     return jnp.copy(leaf) if is_array else leaf

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `trace`, `lower` and `compile` of a compiled function return.
 
-It can be called with the user's trees, and shows what comes out. All else is JAX's own, and about
-the traced leaves one by one.
+A stage can be called with the user's trees, and shows the structure of the result. Its other
+attributes are JAX's, and are about the traced leaves one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ class Stage:
         return unpack(returned, content.all_leaves(leaves), call)
 
     def _other_refs(self, program: Program) -> str:
-        """Where arguments hold refs and others don't, or refs of a kind."""
+        """The first place where only one of two calls has a ref whose content can be passed."""
         first, second = set(self._program.refs), set(program.refs)
         path = program.content.paths(CALL)[min(first ^ second)]
         sides = ["a ref", "an array, or a ref with a kind or a memory space of its own"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a gradient holds at each leaf of the tree that it is for.
 
-A gradient has the class, the sharing and the configuration of its tree. None stands at leaves that
+A gradient has the class, the sharing and the configuration of its tree. It has None at leaves that
 it isn't by; and where JAX sees configuration as leaves (equinox modules, records, dicts), because
-whatever adds a gradient to a model would double a head count.
+adding a gradient to a model would double a head count.
 """
 
 from collections.abc import Mapping

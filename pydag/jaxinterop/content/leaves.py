@@ -37,7 +37,7 @@ def _ask_jax(leaf: Any) -> bool:
     except TypeError:
         return False
     except Exception:
-        return True  # JAX has something to say about such leaves: let it
+        return True  # JAX raises an error of its own about such leaves
     return True
 
 
@@ -88,7 +88,7 @@ def is_differentiable(leaf: Any, allow_int: bool = False) -> bool:
 
 
 def untraced(leaves: Sequence[Leaf]) -> Sequence[int]:
-    """The positions of the leaves that JAX doesn't take for arrays: of many, found by class."""
+    """The positions of the leaves that JAX doesn't take for arrays, mostly found by class."""
     examples = _core.one_of_each_class(leaves)
     answers = {key: _is_class_traced(example) for key, example in examples.items()}
     if id(np.ndarray) in answers:
@@ -110,11 +110,11 @@ def _have_known_dtypes(arrays: Sequence[Any]) -> bool:
 def static_positions(
     leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, selected: Sequence[int] = ()
 ) -> tuple[int, ...]:
-    """Where the static leaves of a tree stand.
+    """The positions of the static leaves of a tree.
 
     Args:
         roots: What errors call the tree.
-        selected: Those that `static=` selects.
+        selected: The positions that `static=` selects.
 
     Raises:
         SharingError: A number is a module's by one path, and data by another.
@@ -135,7 +135,7 @@ _owned: WeakTable[tuple[frozenset[int], ...]] = WeakTable()
 
 
 def _numbers_of_modules(numbers: list[int], spec: PyDagSpec, roots: Roots) -> list[int]:
-    """Those of the positions of numbers at which a module owns the number."""
+    """The positions, among those of numbers, where a module owns the number."""
     known = _owned.get(spec, None)
     if known is None:
         known = tuple(map(frozenset, _core.module_leaves(spec)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments in groups that have nothing in common: an object in two of them becomes two."""
+"""Arguments in groups that share nothing: an object in two groups becomes two objects."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,11 +21,11 @@ def separated(
     options: Options,
     group_of: Callable[[Any, Any], Any] = lambda group, _: group,
 ) -> tuple[Dag, ...]:
-    """The arguments, with copies of what those of one group share with those of an earlier one.
+    """The arguments, with copies of arrays that a group shares with an earlier group.
 
     Args:
-        groups: For each argument, which it belongs to.
-        group_of: For an array of a group, what is the same in groups that it has in common.
+        groups: The group of each argument.
+        group_of: For a group and an array in it, a value that is equal in groups that may share it.
     """
     if options.identity != "all" or len(set(groups)) < 2:
         return tuple(args)

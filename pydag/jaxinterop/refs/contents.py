@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contents of refs, for what JAX stages out and may run more than once, or not at all.
+"""Contents of refs, for functions that JAX stages out and may run more than once, or not at all.
 
-The contents go in among the arguments, and the new ones of those that were written come out.
+The contents are passed among the arguments, and the new contents of written refs are returned.
 Inside, the function gets refs of its own.
 """
 
@@ -76,7 +76,7 @@ def check_not_closed_over(
 def contents_in(
     leaves: Sequence[Leaf], refs: Sequence[int], written: Collection[int]
 ) -> list[Leaf]:
-    """The leaves, with contents in the place of refs; nobody else has those that are written."""
+    """The leaves, with contents in the place of refs. Written contents have no other owner."""
     found = list(leaves)
     for i in refs:
         content = jax_private.content_of(found[i])
@@ -87,9 +87,9 @@ def contents_in(
 
 
 def with_contents(inner: Any, refs: Sequence[int], written: Sequence[int]) -> Callable[..., Any]:
-    """Of a jitted function of leaves, refs among them, one of contents in their place.
+    """A function of leaves with contents for refs, made of a jitted function that takes the refs.
 
-    It returns the result; and the new contents of those that are written, if any are.
+    It returns the result; and the new contents of the written refs, if there are any.
 
     Args:
         refs, written: Positions among the leaves.
@@ -115,11 +115,12 @@ def threaded(
     *,
     may_write: bool = True,
 ) -> Callable[..., Any]:
-    """Of a function that gets refs last, one that gets contents and also returns the new ones.
+    """A function that takes contents last and also returns the new contents.
 
     Args:
-        refs: The caller's.
-        place: The path of each.
+        flat: The function. It takes refs last.
+        refs: The caller's refs.
+        place: Returns the path of each.
         may_write: Whether the function may write into them; else it returns its result alone.
 
     Raises:

@@ -46,9 +46,9 @@ class JaxEntry(optree.PyTreeEntry):
 
 
 class JaxField(JaxEntry, optree.GetAttrEntry):
-    """The same for a class whose children are attributes, or so it seems: texts show them as such.
+    """A step into a node whose children seem to be attributes: texts show them as such.
 
-    A dataclass is taken for one until its keys were asked for; some are sequences.
+    A dataclass counts as such a node until its keys are known; some dataclasses are sequences.
     """
 
     __slots__: ClassVar[tuple[()]] = ()

@@ -33,7 +33,7 @@ def known_fields(cls: type, entry: Any) -> KnownFields | None:
     Args:
         entry: What JAX has registered for the class.
     """
-    found = _of_equinox(cls) if _is_dataclass(cls) else None
+    found = _of_equinox(cls)
     if found is None:
         found = fields_of(cls, entry)
         if found is None or not _has_no_code(cls, found):
@@ -43,8 +43,15 @@ def known_fields(cls: type, entry: Any) -> KnownFields | None:
 
 
 def fields_of(cls: type, entry: Any) -> KnownFields | None:
-    """The fields of a class by which its library opens it, whatever runs when one is built."""
-    return _of_library(cls, entry) if _is_dataclass(cls) else None
+    """The fields by which chex or JAX opens a dataclass, whatever runs when one is built."""
+    if not _is_dataclass(cls):
+        return None
+    if _is_of_chex(entry):
+        return KnownFields(tuple(sorted(f.name for f in dataclasses.fields(cls))), (), True)
+    names = jax_private.dataclass_fields(entry)
+    if names is None or {*names[0], *names[1]} != {f.name for f in dataclasses.fields(cls)}:
+        return None
+    return KnownFields(*names, False)
 
 
 def _is_dataclass(cls: type) -> bool:
@@ -109,21 +116,12 @@ def _lenient(
 
 
 def _of_equinox(cls: type) -> KnownFields | None:
-    if not (equinox_private.is_equinox_module(cls) and equinox_private.equinox_opens_by_fields()):
+    is_module = _is_dataclass(cls) and equinox_private.is_equinox_module(cls)
+    if not (is_module and equinox_private.equinox_opens_by_fields()):
         return None
     fields = dataclasses.fields(cls)
     meta = tuple(f.name for f in fields if f.metadata.get("static", False))
     return KnownFields(tuple(f.name for f in fields if f.name not in meta), meta, True)
-
-
-def _of_library(cls: type, entry: Any) -> KnownFields | None:
-    """The fields of a dataclass of chex's or of JAX's registry; a constructor may have to run."""
-    if _is_of_chex(entry):
-        return KnownFields(tuple(sorted(f.name for f in dataclasses.fields(cls))), (), True)
-    names = jax_private.dataclass_fields(entry)
-    if names is None or {*names[0], *names[1]} != {f.name for f in dataclasses.fields(cls)}:
-        return None
-    return KnownFields(*names, False)
 
 
 def _has_no_code(cls: type, fields: KnownFields) -> bool:

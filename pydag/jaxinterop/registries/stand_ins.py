@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tries out whether the core can open and build the instances of a class itself.
 
-It can where a library does that in a way that is known. What is known of a library may be wrong for
-another release, or for a class that does something else. So where the library has opened the first
-instance of a class, or of a layout (which attributes there are, and which of them are children),
-the core opens it, too; and so where the library has built one. Where the two differ, the library's
-functions are called for each instance of the class.
+It can if the library does so in a known way. What is known may be wrong for another release, or for
+a class that does something else. So the core also opens the first instance of a class, or of a
+layout (its attributes, and which of them are children), that the library has opened, and builds the
+first that the library has built. If the two differ, the library's functions are called for each
+instance of the class.
 """
 
 from typing import Any

@@ -17,11 +17,7 @@ Spot = int | str
 
 
 def check_function(fun: Any) -> None:
-    """Checks that what a wrapper is given can be called.
-
-    Raises:
-        TypeError: It can't.
-    """
+    """Raises `TypeError` for an argument of a wrapper that can't be called."""
     if not callable(fun):
         raise TypeError(
             f"a function is transformed, and this can't be called: {short_repr(fun)}\n"
@@ -30,7 +26,7 @@ def check_function(fun: Any) -> None:
 
 
 def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of a function; empty where it doesn't tell."""
+    """The parameters of a function; empty if its signature can't be read."""
     try:
         return list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
@@ -58,11 +54,11 @@ def names_of(given: Any) -> tuple[str, ...]:
 
 
 class Chosen(frozenset[Spot]):
-    """Arguments of a function: one that has a name counts whichever way it is passed."""
+    """Arguments of a function that were chosen, by position or name, however they are passed."""
 
     @classmethod
     def of(cls, fun: Callable[..., Any], numbers: Any, names: Any) -> "Chosen":
-        """The chosen arguments. Where only one kind was given, the signature tells the other."""
+        """The chosen arguments. If only one kind is given, the signature tells the other."""
         chosen = cls((*numbers_of(numbers), *names_of(names)))
         if (numbers is None) == (names is None):
             return chosen
@@ -77,7 +73,7 @@ class Chosen(frozenset[Spot]):
         return cls(chosen.union(i for i, name in both if name in chosen))
 
     def spots(self, args: Args, kwargs: Kwargs) -> frozenset[Spot]:
-        """Those of the arguments of a call."""
+        """The chosen arguments among those of a call."""
         count = len(args)
         known = {spot + count if isinstance(spot, int) and spot < 0 else spot for spot in self}
         return frozenset(known.intersection((*range(count), *kwargs)))
@@ -101,7 +97,7 @@ def leaves_of(spec: PyDagSpec, spots: Iterable[Spot]) -> list[int]:
 
 
 def positions_of(listing: Listing, spots: Iterable[Spot]) -> Sequence[int]:
-    """Where some arguments stand in the listing of a call."""
+    """The positions of some arguments in the listing of a call."""
     args, kwargs = listing.children(0)
     by_number, by_name = listing.children(args), listing.named_children(kwargs)
     return [by_number[spot] if isinstance(spot, int) else by_name[spot] for spot in spots]

@@ -74,7 +74,7 @@ class Outputs:
 
 
 class _About:
-    """What a grouped result is, beside its leaves."""
+    """A grouped result without its leaves."""
 
     def __init__(
         self, content: Content, sources: tuple[int, ...] | None, order: tuple[int, ...]
@@ -95,7 +95,7 @@ class Grouped:
         self.about, self.groups = about, list(groups)
 
     def packed(self) -> Packed:
-        """The result as it is without groups."""
+        """The same result without groups."""
         waiting = list(map(iter, self.groups))
         leaves = [next(waiting[number]) for number in self.about.order]
         return packed_of(self.about.content, leaves, self.about.sources)
@@ -118,7 +118,7 @@ def _is_axis(x: Any) -> bool:
 
 
 def is_sharding(x: Any) -> bool:
-    """Whether something says how an array is placed, or that nothing is said."""
+    """Whether something is a sharding, or None, which leaves the choice to JAX."""
     if x is None or isinstance(x, jax.sharding.Sharding | jax.sharding.PartitionSpec | jax.Device):
         return True
     return type(x).__name__ in ("Format", "AutoLayout", "UnspecifiedValue")

@@ -55,8 +55,7 @@ def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
         is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
 
     Raises:
-        CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered.
+        CycleError, TypeError: As `flatten`.
 
     >>> w = jnp.ones(2)
     >>> sum(x.size for x in leaves({"encoder": w, "decoder": w, "name": "net"}))
@@ -76,8 +75,7 @@ def structure(tree: Dag, is_leaf: IsLeaf | None = None) -> Structure:
         is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
 
     Raises:
-        CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered.
+        CycleError, TypeError: As `flatten`.
 
     >>> w = jnp.ones(2)
     >>> structure([w, w]) == structure([w, jnp.ones(2)])
@@ -127,8 +125,7 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
     Raises:
         ValueError: A further tree is structured in another way.
         SharingError: A further tree gives one object two answers.
-        TypeError: A leaf is an object of a class that is not registered.
-        CycleError: An object contains itself.
+        CycleError, TypeError: As `flatten`.
 
     >>> w = jnp.ones(2)
     >>> doubled = map(lambda x: 2 * x, {"a": w, "b": w, "name": "net"})

@@ -73,8 +73,7 @@ def flatten_with_path(
         Pairs of a path, as JAX's keys, and a leaf. The path of a shared leaf is the first.
 
     Raises:
-        CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered.
+        CycleError, TypeError: As `flatten`.
 
     >>> w = jnp.ones(2)
     >>> pairs, _ = flatten_with_path({"layers": [w, w]})
@@ -103,8 +102,7 @@ def leaves_with_path(
         is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
 
     Raises:
-        CycleError: An object contains itself.
-        TypeError: A leaf is an object of a class that is not registered.
+        CycleError, TypeError: As `flatten`.
 
     >>> [(path, leaf)] = leaves_with_path({"a": 3.0})
     >>> path, leaf
@@ -134,8 +132,7 @@ def map_with_path(
     Raises:
         ValueError: A further tree is structured in another way.
         SharingError: A further tree gives one object two answers.
-        TypeError: As for `map`.
-        CycleError: An object contains itself.
+        CycleError, TypeError: As `map`.
 
     >>> map_with_path(lambda path, x: jax.tree_util.keystr(path), {"a": 1.0, "b": 2.0})
     {'a': "['a']", 'b': "['b']"}

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one comparison: what a function changed in the tree that it was given.
+"""What a function changed in the tree that it was given.
 
-It serves both what is written into the caller's objects, and the warning about changes that would
-be lost.
+This one comparison serves updates of the caller's objects, and the warning about lost changes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from pydag.typing import Dag, Leaf, Path
 
 
 class Change(NamedTuple):
-    """A leaf that is another one, or that there was not, or is no more."""
+    """A leaf that was replaced, added or removed."""
 
     path: Path
     text: str  # the path as Python text
@@ -40,11 +39,11 @@ class Given(NamedTuple):
 
     @classmethod
     def of(cls, tree: Dag, options: Options, roots: Roots) -> "Given":
-        """The tree as it is now: what a class does when it is built is no change."""
+        """The tree as it is now: what a class does when it is built is not a change."""
         return cls(tree, *_flatten(tree, options, roots), options, roots, _outermost(tree))
 
     def changes(self) -> list[Change]:
-        """What has changed since."""
+        """What has changed since then."""
         try:
             leaves, spec = _flatten(self.tree, self.options, self.roots)
         except (TypeError, ValueError):
@@ -65,7 +64,7 @@ class Given(NamedTuple):
         return found
 
     def _holders(self, path: Path) -> tuple[Any, ...]:
-        """The objects on the way to a leaf, as far as they are there."""
+        """The objects on the way to a leaf, as far as they exist."""
         found, at = [], self.tree
         for entry in path:
             found.append(at)
@@ -93,9 +92,9 @@ def _outermost(tree: Dag) -> list[Any]:
 
 
 def _places(spec: PyDagSpec, roots: Roots) -> Iterator[tuple[int, Path, str]]:
-    """The leaves by number, path and text: by their first paths, then at other places of objects.
+    """The leaves by number, path and text: at their first paths, then where objects appear again.
 
-    Of an object that holds leaves, it is the first of them.
+    An object that holds several leaves is represented by the first of them.
     """
     for number, (path, text) in enumerate(zip(spec.paths(), path_texts(spec, roots), strict=True)):
         yield number, path, text
@@ -111,7 +110,7 @@ def _places(spec: PyDagSpec, roots: Roots) -> Iterator[tuple[int, Path, str]]:
 
 
 def nodes_of(tree: Dag, options: Options) -> dict[int, Any]:
-    """The objects of a tree, and of Dags in it, that have identity and hold something, by ids."""
+    """The objects with identity that hold something in a tree, and in Dags in it, by their ids."""
     found: dict[int, Any] = {}
 
     def note(node: Any) -> bool:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that are updated: leaves that a function wrote are written into the caller's objects.
 
-Each leaf is written once, when the call returns, all of them or none. Structure, sharing and static
-leaves must be as they were. Objects keep their identity, in the result too.
+The leaves are written when the call returns, each once, either all of them or none. Structure,
+sharing and static leaves must not change. Objects keep their identity, in the result too.
 """
 
 from collections.abc import Callable, Collection
@@ -48,7 +48,7 @@ class UpdatedArguments:
     Args:
         given: The call.
         chosen: Which of the arguments are updated.
-        donated: The positions of the leaves that are: the caller's objects get them back.
+        donated: The positions of donated leaves, which the caller's objects get back.
         is_staged: Whether the function is traced to be run later.
     """
 
