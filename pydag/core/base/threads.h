@@ -6,6 +6,7 @@
 #include "base/capi.h"
 
 #include <atomic>
+#include <mutex>
 #include <type_traits>
 
 // A variable that each thread has for itself where threads run at the same time; otherwise there is one.
@@ -42,16 +43,7 @@ extern Mutex registry_mutex, turn_mutex;
 // When the module is made.
 void make_mutexes();
 
-class Guard {
-public:
-    explicit Guard(Mutex &mutex) : mutex_(mutex) { mutex_.lock(); }
-    ~Guard() { mutex_.unlock(); }
-    Guard(const Guard &) = delete;
-    Guard &operator=(const Guard &) = delete;
-
-private:
-    Mutex &mutex_;
-};
+using Guard = std::lock_guard<Mutex>;
 
 // While it lives, no other thread changes the dict, list, deque, or slots of the object (CPython's critical section). A
 // call that waits would interrupt it. One thread must not lock an object twice.

@@ -74,20 +74,8 @@ Holdings find_holdings(const Structure &structure) {
     return holdings;
 }
 
-}  // namespace
-
-Holdings holdings_of(const Structure &structure) {
-    const nb::error_scope pending;  // a spec may be released while an exception is on its way
-    try {
-        return find_holdings(structure);
-    } catch (const std::bad_alloc &) {
-    } catch (nb::python_error &) {
-    }
-    return {};
-}
-
-// A structure is not kept if it is the only owner of one of its classes.
-bool KeptStructure::let_go(const Structure &structure, const std::vector<Holdings::Class> &classes) {
+// Gives up the references to these classes; false if the structure is the only owner of one of them.
+bool let_go(const Structure &structure, const std::vector<Holdings::Class> &classes) {
     for (size_t i = 0; i < classes.size(); ++i) {
         if (decref_unless_last(structure.all_refs()[classes[i].ref])) continue;
         while (i-- > 0) incref(structure.all_refs()[classes[i].ref]);
@@ -96,7 +84,9 @@ bool KeptStructure::let_go(const Structure &structure, const std::vector<Holding
     return true;
 }
 
-size_t KeptStructure::leave_out(Spec &spec, const std::vector<uint32_t> &answers, std::vector<nb::object> &left_out) {
+// Moves answers into `left_out`, except for small constants, and puts None, or no keys, in their places. Returns the
+// size of the answers that stay.
+size_t leave_out(Spec &spec, const std::vector<uint32_t> &answers, std::vector<nb::object> &left_out) {
     size_t num_bytes = 0;
     PyObject *harmless = Py_None;  // the last one that stays; mostly the next node says the same
     nb::object no_keys;
@@ -114,6 +104,18 @@ size_t KeptStructure::leave_out(Spec &spec, const std::vector<uint32_t> &answers
         left_out.push_back(spec.replace_ref(i, are_keys ? no_keys : nb::none()));
     }
     return num_bytes;
+}
+
+}  // namespace
+
+Holdings holdings_of(const Structure &structure) {
+    const nb::error_scope pending;  // a spec may be released while an exception is on its way
+    try {
+        return find_holdings(structure);
+    } catch (const std::bad_alloc &) {
+    } catch (nb::python_error &) {
+    }
+    return {};
 }
 
 void KeptStructure::put(Spec &from, Holdings &&holdings) {

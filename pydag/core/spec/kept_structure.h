@@ -40,13 +40,6 @@ public:
     Spec give_up();
 
 private:
-    // Gives up the references to these classes, which stand in `spec`; false if that would be the end of one.
-    static bool let_go(const Structure &spec, const std::vector<Holdings::Class> &classes);
-
-    // Moves answers into `left_out`, except for small constants, and puts None, or no keys, in their places. Returns
-    // the size of the answers that stay.
-    static size_t leave_out(Spec &spec, const std::vector<uint32_t> &answers, std::vector<nb::object> &left_out);
-
     Spec spec_;  // without a reference to the classes in it that must not be owned
     Holdings holdings_;
     size_t num_bytes_ = 0;                                      // with the paths, if they are kept, too

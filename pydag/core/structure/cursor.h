@@ -10,24 +10,24 @@ namespace pydag {
 
 class Cursor {
 public:
-    explicit Cursor(const Structure &structure) : structure_(structure), refs_(structure.refs) {}
-    // From the beginning of a subtree. `number`: how many anchors lie before it.
+    explicit Cursor(const Structure &structure) : structure_(&structure), refs_(structure.refs) {}
+    // From where a subtree begins or ends. `number`: how many anchors lie before it.
     Cursor(const Structure &structure, Extent begin, uint32_t number = 0)
-        : structure_(structure),
+        : structure_(&structure),
           refs_(structure.refs + begin.ref),
           position_(begin.node),
           leaf_(begin.leaf),
           number_(number) {}
 
     // Whether there is a node here: false behind the last one.
-    bool is_at_node() const { return position_ < structure_.num_nodes; }
-    Node node() const { return structure_.nodes[position_]; }
+    bool is_at_node() const { return position_ < structure_->num_nodes; }
+    Node node() const { return structure_->nodes[position_]; }
     Kind kind() const { return node().kind; }
     PyObject *const *refs() const { return refs_; }  // those of this node
     uint32_t position() const { return position_; }  // of this node among all
     uint32_t leaf() const { return leaf_; }          // how many leaves lie before it
     uint32_t number() const { return number_; }      // how many anchors lie before it: an anchor's own number
-    Extent extent() const { return {position_, static_cast<uint32_t>(refs_ - structure_.refs), leaf_}; }
+    Extent extent() const { return {position_, static_cast<uint32_t>(refs_ - structure_->refs), leaf_}; }
 
     // To the next node, which is the first child of this one where it has any.
     void step() {
@@ -37,16 +37,9 @@ public:
         number_ += passed.is_anchor;
         ++position_;
     }
-    // To where a subtree begins or ends.
-    void go_to(Extent there, uint32_t number) {
-        refs_ = structure_.refs + there.ref;
-        position_ = there.node;
-        leaf_ = there.leaf;
-        number_ = number;
-    }
 
 private:
-    const Structure &structure_;
+    const Structure *structure_;
     PyObject *const *refs_;
     uint32_t position_ = 0, leaf_ = 0, number_ = 0;
 };

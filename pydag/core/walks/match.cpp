@@ -54,7 +54,7 @@ private:
                 const Node node = at.node();
                 if (node.is_anchor && !alias) first_.push_borrowed(object.ptr());
                 if (alias && num_children(node) > 0 && !note_walked(at, object)) {
-                    at.go_to(index_->subtrees[current_].end, index_->subtrees[current_].next_number);
+                    at = Cursor(structure_, index_->subtrees[current_].end, index_->subtrees[current_].next_number);
                     continue;
                 }
                 if (node.is_leaf()) {
