@@ -159,26 +159,23 @@ void bind_class(nb::module_ &module) {
             "Whether the dicts of two equal specs were filled in the same order, in which they are "
             "rebuilt.\n\nEquality ignores that order. For unequal specs the answer means nothing.")
         .def_prop_ro("num_leaves", on_structure([](const Structure &s) { return s.num_leaves; }),
-                     nb::sig("def num_leaves(self, /) -> int"), "The number of distinct leaves.")
-        .def_prop_ro("num_nodes", on_structure(num_distinct_nodes), nb::sig("def num_nodes(self, /) -> int"),
-                     "The number of distinct nodes, leaves included.")
+                     "The number of distinct leaves.")
+        .def_prop_ro("num_nodes", on_structure(num_distinct_nodes), "The number of distinct nodes, leaves included.")
         .def_prop_ro("num_children", on_spec([](const Spec &spec) { return num_children(root(spec)); }),
-                     nb::sig("def num_children(self, /) -> int"), "The number of the root's children.")
+                     "The number of the root's children.")
         .def_prop_ro("num_shared", on_structure([](const Structure &s) { return s.num_shared; }),
-                     nb::sig("def num_shared(self, /) -> int"), "The number of shared objects.")
-        .def_prop_ro("num_paths", on_structure(num_paths), nb::sig("def num_paths(self, /) -> int"),
+                     "The number of shared objects.")
+        .def_prop_ro("num_paths", on_structure(num_paths),
                      "The number of leaves when every path counts; may be astronomically large.")
         .def_prop_ro("none_is_leaf", on_structure([](const Structure &s) { return s.none_is_leaf; }),
-                     nb::sig("def none_is_leaf(self, /) -> bool"), "Whether None is a leaf.")
+                     "Whether None is a leaf.")
         .def_prop_ro("namespace", on_structure([](const Structure &s) { return nb::borrow(s.namespace_); }),
-                     nb::sig("def namespace(self, /) -> str"),
                      "The namespace of the registered classes in it, or \"\".")
-        .def_prop_ro("type", on_spec(root_type), nb::sig("def type(self, /) -> type | None"),
-                     "The class of the root; None for a leaf.")
-        .def_prop_ro("kind", on_spec(root_kind), nb::sig("def kind(self, /) -> PyTreeKind"), "The kind of the root.")
+        .def_prop_ro("type", on_spec(root_type), "The class of the root; None for a leaf.")
+        .def_prop_ro("kind", on_spec(root_kind), "The kind of the root.")
         .def_prop_ro(
             "shared", [](nb::handle self) { return call(nb::handle(constants.spec_shared), self); },
-            nb::sig("def shared(self, /) -> list[SharedObject]"), "The shared objects: index, kind, type and paths.")
+            "The shared objects: index, kind, type and paths.")
         .def(
             "to_json", [](nb::handle self) { return call(nb::handle(constants.spec_to_json), self); },
             nb::sig("def to_json(self, /) -> str"),
@@ -199,27 +196,19 @@ void bind_class(nb::module_ &module) {
         .def(
             "_listing",
             [](nb::handle self, nb::handle record_class) { return listing(spec_of(self).structure(), record_class); },
-            nb::arg("record_class") = nb::handle(as_object(&PyTuple_Type)),
-            nb::sig("def _listing(self, record_class: type = tuple, /) -> list[Any]"))
-        .def("_shared", on_structure(shared_of),
-             nb::sig("def _shared(self, /) -> list[tuple[int, PyTreeKind, type | None]]"))
-        .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }),
-             nb::sig("def __len__(self, /) -> int"))
+            nb::arg("record_class") = nb::handle(as_object(&PyTuple_Type)))
+        .def("_shared", on_structure(shared_of))
+        .def("__len__", on_structure([](const Structure &s) { return s.num_leaves; }))
+        .def("__sizeof__",
+             [](nb::handle self) {
+                 return static_cast<size_t>(Py_TYPE(self.ptr())->tp_basicsize) + spec_of(self).size_in_bytes();
+             })
+        .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
         .def(
-            "__sizeof__",
-            [](nb::handle self) {
-                return static_cast<size_t>(Py_TYPE(self.ptr())->tp_basicsize) + spec_of(self).size_in_bytes();
-            },
-            nb::sig("def __sizeof__(self, /) -> int"))
-        .def(
-            "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self, /) -> PyDagSpec"))
-        .def(
-            "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo").none(),
-            nb::sig("def __deepcopy__(self, memo: Any, /) -> PyDagSpec"))
-        .def("__getstate__", on_spec(state_of), nb::sig("def __getstate__(self, /) -> tuple[Any, ...]"))
-        .def("_set_state", set_state, nb::arg("state").none(),
-             nb::sig("def _set_state(self, state: tuple[Any, ...], /) -> None"))
-        .def("__reduce__", reduce, nb::sig("def __reduce__(self, /) -> tuple[Any, ...]"));
+            "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo").none())
+        .def("__getstate__", on_spec(state_of))
+        .def("_set_state", set_state, nb::arg("state").none())
+        .def("__reduce__", reduce);
     // Renamed, because nanobind writes into the instance again after a `__setstate__` that it knows has returned, when
     // other threads may read it.
     type.attr("__setstate__") = type.attr("_set_state");

@@ -10,8 +10,8 @@
 #include "spec/children.h"
 #include "structure/paths.h"
 #include "structure/prefix.h"
-#include "walks/match.h"
 #include "walks/fold.h"
+#include "walks/match.h"
 
 namespace pydag {
 namespace {
@@ -105,7 +105,7 @@ void bind_spec_methods(nb::module_ &module) {
     const auto given = nb::arg().none();
     const auto optional = [](const char *name) { return nb::arg(name).none() = nb::none(); };
     nb::borrow<nb::class_<Spec>>(nb::type<Spec>())
-        .def("__init__", fail_to_construct, nb::sig("def __init__(self, *args: Any, **kwargs: Any) -> None"))
+        .def("__init__", fail_to_construct)
         .def("children", children, nb::sig("def children(self, /) -> list[PyDagSpec]"),
              "The specs of the root's children, each without its sharing with the others.")
         .def("child", child, given, nb::sig("def child(self, index: SupportsInt | SupportsIndex, /) -> PyDagSpec"),
@@ -154,9 +154,7 @@ void bind_spec_methods(nb::module_ &module) {
             "to_treespec", [](nb::handle self) { return to_treespec(structure_in(self)); },
             nb::sig("def to_treespec(self, /) -> PyTreeSpec"),
             "optree's `PyTreeSpec` of the unfolded tree: every path is written out, and nothing is shared.")
-        .def(
-            "_brief_repr", [](nb::handle self) { return text_object(spec_of(self).text(SpecText::kBrief)); },
-            nb::sig("def _brief_repr(self, /) -> str"));
+        .def("_brief_repr", [](nb::handle self) { return text_object(spec_of(self).text(SpecText::kBrief)); });
     add_operations(module, operations);
 }
 
