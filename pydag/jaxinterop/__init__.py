@@ -60,11 +60,11 @@ if TYPE_CHECKING:
     from .wrappers.linear import jvp as jvp
     from .wrappers.linear import linearize as linearize
     from .wrappers.linear import vjp as vjp
+    from .wrappers.loops import associative_scan as associative_scan
     from .wrappers.loops import fori_loop as fori_loop
+    from .wrappers.loops import map as map
+    from .wrappers.loops import scan as scan
     from .wrappers.loops import while_loop as while_loop
-    from .wrappers.scan import associative_scan as associative_scan
-    from .wrappers.scan import map as map
-    from .wrappers.scan import scan as scan
     from .wrappers.shard_map import shard_map as shard_map
     from .wrappers.trace import eval_shape as eval_shape
     from .wrappers.trace import make_jaxpr as make_jaxpr
@@ -93,8 +93,7 @@ else:  # to a type checker it would mean that the package has every name
         "wrappers.jacobian": "hessian jacfwd jacrev",
         "wrappers.keep_sharing": "keep_sharing",
         "wrappers.linear": "jvp linearize vjp",
-        "wrappers.loops": "fori_loop while_loop",
-        "wrappers.scan": "associative_scan map scan",
+        "wrappers.loops": "associative_scan fori_loop map scan while_loop",
         "wrappers.shard_map": "shard_map",
         "wrappers.trace": "eval_shape make_jaxpr",
         "wrappers.vmap": "vmap",

@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,9 +21,9 @@ from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import warn_at_call
 from pydag.jaxinterop.treatments.treatments import Question, treatments
+from pydag.jaxinterop.typed import T
 from pydag.public.tracebacks import short_tracebacks
 from pydag.structure.listing import Listing, shorten
-from pydag.typing import Dag as AnyDag
 from pydag.typing import Leaf, Where
 
 from .opened import WEAK, Opened, is_key, kind_of, outline, restored
@@ -40,39 +40,11 @@ _QUESTION = Question(
     "load shardings", _describe, advice="Give both places one sharding: one array has one."
 )
 
-T = TypeVar("T")
 
-
-@overload
-def load(
-    path: str | os.PathLike[str],
-    like: None = None,
-    only: Where | None = None,
-    strict: bool = True,
-    *,
-    shardings: Any = None,
-    namespace: str | None = None,
-    classes: type | Iterable[type] = (),
-    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
-    progress: bool = False,
-) -> AnyDag: ...
-@overload
-def load(
-    path: str | os.PathLike[str],
-    like: T,
-    only: Where | None = None,
-    strict: bool = True,
-    *,
-    shardings: Any = None,
-    namespace: str | None = None,
-    classes: type | Iterable[type] = (),
-    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
-    progress: bool = False,
-) -> T: ...
 @short_tracebacks
 def load(
     path: str | os.PathLike[str],
-    like: AnyDag = None,
+    like: T | None = None,
     only: Where | None = None,
     strict: bool = True,
     *,
@@ -81,7 +53,7 @@ def load(
     classes: type | Iterable[type] = (),
     functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
     progress: bool = False,
-) -> AnyDag:
+) -> T:
     """As `pydag.files.load`, with JAX's arrays, placed.
 
     What `pydag.jaxinterop.save` wrote comes back: random keys as keys, refs as fresh refs; and with
@@ -138,7 +110,8 @@ def load(
     for i, leaf in enumerate(wanted if like is not None else ()):
         if loaded.leaves[i] is outlines[i]:
             loaded.leaves[i] = leaf  # nothing was found for it
-    return opened.close(loaded.tree())
+    tree: T = opened.close(loaded.tree())
+    return tree
 
 
 def _kinds(loaded: Loaded, wanted: Sequence[Any] | None) -> dict[int, str]:

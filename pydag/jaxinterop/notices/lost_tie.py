@@ -6,7 +6,7 @@ two in it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,14 +30,6 @@ _MOST_PARTS = 200  # of a result are compared with an argument
 _MOST_ELEMENTS = 1 << 20  # of an array are read
 
 
-class _Lost(NamedTuple):
-    """Two places that were one object."""
-
-    one: str
-    other: str
-    root: str  # of the part of the result
-
-
 def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
     """Warns of the first argument that comes back without a tie that it had when it was given."""
     listing = Listing.of(given.spec)
@@ -53,11 +45,12 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
             continue
         lost = _lost_tie(spec, given, position, result)
         if lost is not None:
+            root, one, other = lost
             source.warn(
                 f"{source.text} returns what it was given, but with a tie lost\n"
-                f"  given: {name}{lost.one} and {name}{lost.other} are one object\n"
-                f"  returned: result{lost.root}{lost.one} and result{lost.root}{lost.other} are "
-                "two\n  Map a model with pj.tree.map in the place of jax.tree.map, and use pydag's "
+                f"  given: {name}{one} and {name}{other} are one object\n"
+                f"  returned: result{root}{one} and result{root}{other} are two\n"
+                "  Map a model with pj.tree.map in the place of jax.tree.map, and use pydag's "
                 "grad, optimizer and apply_updates. If the two only start equal, copy one before "
                 "(pj.tree.copy), or untie them (pydag.untie).",
                 LostTieWarning,
@@ -65,8 +58,10 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
             return
 
 
-def _lost_tie(spec: PyDagSpec, given: Given, position: int, result: Dag) -> _Lost | None:
-    """A tie of the argument at a position that a part of the result lacks."""
+def _lost_tie(
+    spec: PyDagSpec, given: Given, position: int, result: Dag
+) -> tuple[str, str, str] | None:
+    """The part of the result that lacks a tie of the argument at a position, and two places."""
     for root, part in _parts(result):
         if type(part) is not spec.type:
             continue
@@ -87,7 +82,7 @@ def _lost_tie(spec: PyDagSpec, given: Given, position: int, result: Dag) -> _Los
                 continue  # another argument, as it was given
             lost = _two_of_one(spec, leaves, own, numbers, found) or _two_nodes(spec, own)
             if lost is not None:
-                return _Lost(*lost, root)
+                return root, *lost
     return None
 
 

@@ -48,9 +48,24 @@ def warn_of_lost_updates(
         nodes |= nodes_of(own, options)
         leaves |= {id(leaf) for leaf in _core.leaves(own, namespace=options.namespace)}
     were_there = set(map(id, given.outermost))
-    lost = [
-        c for c in changes if _is_lost(c, were_there, nodes, classes, leaves, options.namespace)
-    ]
+
+    def is_lost(change: Change) -> bool:
+        owners = [h for h in change.holders if is_registered(h, options.namespace)]
+        if not owners or id(owners[0]) not in were_there or type(owners[-1]) in classes:
+            return False  # a dict or list that nothing registered holds may be changed freely
+        if id(change.new) in leaves or any(id(holder) in nodes for holder in change.holders):
+            return False
+        if change.new is MISSING:
+            return True
+        if is_traced(change.new) and not is_number(change.new):
+            return not jax_private.is_ref(change.new)
+        if change.old is MISSING:  # an attribute that holds configuration is left alone
+            return owners[-1] is not change.holders[-1]
+        is_flag = isinstance(change.new, bool | np.bool_)
+        is_other = not _core.is_same_value(change.new, change.old)
+        return is_number(change.new) and not is_flag and is_other
+
+    lost = list(filter(is_lost, changes))
     if not lost:
         return
     shown = ", ".join(change.text for change in lost[:4])
@@ -63,31 +78,6 @@ def warn_of_lost_updates(
         "model = pydag.dag_copy(model).",
         LostUpdateWarning,
     )
-
-
-def _is_lost(
-    change: Change,
-    were_there: set[int],
-    nodes: dict[int, Any],
-    classes: set[type],
-    leaves: set[int],
-    namespace: str,
-) -> bool:
-    owners = [h for h in change.holders if is_registered(h, namespace)]
-    if not owners or id(owners[0]) not in were_there or type(owners[-1]) in classes:
-        return False  # a dict or list that nothing registered holds may be changed freely
-    owner = owners[-1]
-    if id(change.new) in leaves or any(id(holder) in nodes for holder in change.holders):
-        return False
-    if change.new is MISSING:
-        return True
-    if is_traced(change.new) and not is_number(change.new):
-        return not jax_private.is_ref(change.new)
-    if change.old is MISSING:  # an attribute that holds configuration is left alone
-        return owner is not change.holders[-1]
-    is_flag = isinstance(change.new, bool | np.bool_)
-    is_other = not _core.is_same_value(change.new, change.old)
-    return is_number(change.new) and not is_flag and is_other
 
 
 def warn_of_unchangeable(given: Given, updated: Collection[Spot], source: Source) -> None:

@@ -39,7 +39,7 @@ class _Mask:
         self._answers, self._namespace = answers, namespace
 
     def __call__(self, nested: Any) -> Any:
-        return _answers(self._answers, self._namespace, "mask", nested)
+        return self._at(self._answers, nested, "mask")
 
     def __bool__(self) -> bool:  # it would be one answer for everything
         raise TypeError(
@@ -49,30 +49,26 @@ class _Mask:
             "optax.partition or optax.freeze, which take functions."
         )
 
+    def _at(self, node: Any, nested: Any, path: str) -> Any:
+        """What a tree says at each place of a nested dict.
 
-def _answers(node: Any, namespace: str, path: str, nested: Any) -> Any:
-    """What a tree says at each place of a nested dict.
-
-    Raises:
-        ValueError: It has nothing there.
-    """
-    while is_variable_class(type(node)):
-        [node], _, _ = _core.open_one_level(node, namespace=namespace)
-    if type(nested) is not dict:
-        return node
-    if _core.is_leaf(node, namespace=namespace):
-        return jax.tree.map(lambda _: node, nested)
-    children, entries, _ = _core.open_one_level(node, namespace=namespace)
-    found = dict(zip(map(str, entries), children, strict=True))
-    found |= dict(zip(map(repr, entries), children, strict=True))
-    found |= dict(zip(entries, children, strict=True))
-    for key in nested:
-        if key not in found:
-            raise ValueError(
-                f"{path} is a tree for another model: it has {list(entries)}, and not {key!r}\n"
-                "  Make it of the model: pydag.dag_map or pydag.dag_mask."
-            )
-    return {
-        key: _answers(found[key], namespace, f"{path}[{key!r}]", below)
-        for key, below in nested.items()
-    }
+        Raises:
+            ValueError: It has nothing there.
+        """
+        while is_variable_class(type(node)):
+            [node], _, _ = _core.open_one_level(node, namespace=self._namespace)
+        if type(nested) is not dict:
+            return node
+        if _core.is_leaf(node, namespace=self._namespace):
+            return jax.tree.map(lambda _: node, nested)
+        children, entries, _ = _core.open_one_level(node, namespace=self._namespace)
+        found: dict[Any, Any] = {}
+        for names in (map(str, entries), map(repr, entries), entries):
+            found.update(zip(names, children, strict=True))
+        for key in nested:
+            if key not in found:
+                raise ValueError(
+                    f"{path} is a tree for another model: it has {list(entries)}, and not {key!r}\n"
+                    "  Make it of the model: pydag.dag_map or pydag.dag_mask."
+                )
+        return {key: self._at(found[key], x, f"{path}[{key!r}]") for key, x in nested.items()}

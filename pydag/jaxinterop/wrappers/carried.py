@@ -17,6 +17,7 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, name_of, named
 from pydag.jaxinterop.packed.packed import Packed, packed_of
 from pydag.jaxinterop.refs.contents import threaded
+from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
@@ -171,6 +172,8 @@ def kept_body(
         key, refs: As in `kept_function`.
         make: Gets a function that calls the body, and makes the function for JAX.
     """
+
+    check_function(fun)
 
     def made(get: Callable[[], Any]) -> Any:
         source = Source(get())
