@@ -130,6 +130,17 @@ def run_body(
     return result
 
 
+def pair_of(result: Any, who: str, what: str) -> Any:
+    """The result of a function that must return a pair.
+
+    Raises:
+        TypeError: It is no pair.
+    """
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise TypeError(f"{who} must return a pair {what}, got {short_repr(result)}")
+    return result
+
+
 def names_in_body(fun: Callable[..., Any], *names: str) -> tuple[str, ...]:
     """The names of the parameters of a body; these names if its signature can't be read."""
     found = [p.name for p in parameters_of(fun) if p.kind in _POSITIONAL][: len(names)]

@@ -13,8 +13,7 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.difference import explain_miss
-from pydag.jaxinterop.notices.numbers import ChangingNumbers
+from pydag.jaxinterop.notices.difference import ChangingNumbers, explain_miss
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.packed.packed import unpack
 from pydag.jaxinterop.refs import contents

@@ -7,7 +7,7 @@ What a leaf was is noted beside the structure.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,23 +25,16 @@ _KEY = "key "  # and the name of the generator
 WEAK = "weakly typed"
 
 
-class _Holder(NamedTuple):
-    """How objects of a class are opened, and made again like another one."""
-
-    open: Callable[[Any], AnyDag]
-    close: Callable[[Any, AnyDag], Any]
-
-
 def _dag_like(dag: Dag[Any], tree: AnyDag) -> Dag[Any]:
     content = dag.parts()[1]
     return dag_of(content, content.match(tree, "tree"), dag._options)
 
 
-_HOLDERS: dict[type, _Holder] = {
-    Dag: _Holder(lambda dag: dag.tree, _dag_like),
-    OptimizerState: _Holder(lambda s: s.inner, lambda s, inner: OptimizerState(inner, s.trained)),
+_HOLDERS: dict[type, tuple[Callable[[Any], AnyDag], Callable[[Any, AnyDag], Any]]] = {
+    Dag: (lambda dag: dag.tree, _dag_like),
+    OptimizerState: (lambda s: s.inner, lambda s, inner: OptimizerState(inner, s.trained)),
 }
-"""Classes of ours that hold a tree, which are not nodes to a file."""
+"""Classes that hold a tree and are no nodes to a file: how to open an object, and remake it."""
 
 
 class Opened:
@@ -60,7 +53,7 @@ class Opened:
             identity=identity,
         )
         self._inner = {
-            i: Opened(_HOLDERS[type(leaf)].open(leaf), namespace, identity)
+            i: Opened(_HOLDERS[type(leaf)][0](leaf), namespace, identity)
             for i, leaf in enumerate(self._leaves)
             if type(leaf) in _HOLDERS
         }
@@ -78,7 +71,7 @@ class Opened:
         found = self._spec.flatten_up_to(tree)
         for i, inner in self._inner.items():
             holder = self._leaves[i]
-            found[i] = _HOLDERS[type(holder)].close(holder, inner.close(found[i]))
+            found[i] = _HOLDERS[type(holder)][1](holder, inner.close(found[i]))
         return _core.unflatten(self._spec, found)
 
 

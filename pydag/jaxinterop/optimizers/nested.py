@@ -116,9 +116,6 @@ class Trained:
 
 
 def _ways(spec: PyDagSpec, positions: Sequence[int]) -> list[Path]:
-    if not variable_classes:
-        paths = spec.paths()
-        return [paths[i] for i in positions]
     listing = Listing.of(spec)
     records, parents = listing.records, listing.parents
     return [

@@ -172,7 +172,6 @@ def kept_body(
         key, refs: As in `kept_function`.
         make: Gets a function that calls the body, and makes the function for JAX.
     """
-
     check_function(fun)
 
     def made(get: Callable[[], Any]) -> Any:

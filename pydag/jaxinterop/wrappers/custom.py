@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pydag.jaxinterop.calls.run import run_body
+from pydag.jaxinterop.calls.run import pair_of, run_body
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_differentiable
 from pydag.jaxinterop.content.options import Options
@@ -32,7 +32,6 @@ from pydag.jaxinterop.packed.packed import (
 )
 from pydag.jaxinterop.treatments.arguments import numbers_of
 from pydag.jaxinterop.typed import P, R
-from pydag.structure.text import short_repr
 from pydag.typing import Identity, Leaf
 
 from .differentiated import as_type_error, tangents_of
@@ -68,7 +67,7 @@ class Custom(Generic[P, R]):
         self.own = own = copy.copy(self)
 
         def flat(*args: Any) -> Any:
-            return own.pack(own.called(fun, args, source), refs_of(own.differentiable(args)))
+            return own.pack(own.called(fun, args, source), own.differentiable(args))
 
         self._jax = self._transformation(named(flat, source), nondiff_argnums=self.nondiff_argnums)
 
@@ -120,10 +119,10 @@ class Custom(Generic[P, R]):
         options = self.options._replace(identity="nodes")
         return take_apart(tree, options, "result", is_result=True)
 
-    def pack(self, tree: Any, refs: Sequence[Leaf]) -> Any:
-        """A result, for JAX."""
+    def pack(self, tree: Any, inputs: Sequence[Packed]) -> Any:
+        """A result, for JAX. The refs of the inputs that come back are origins."""
         leaves, content = self.result(tree)
-        origins = {id(ref): number for number, ref in enumerate(refs)}
+        origins = {id(ref): number for number, ref in enumerate(refs_of(inputs))}
         return packed_of(content, *without_refs(leaves, origins, False))
 
 
@@ -136,17 +135,6 @@ def built(argument: Packed) -> Any:
 def refs_of(arguments: Sequence[Packed]) -> list[Leaf]:
     """The refs among the arguments, which JAX's rules take as they are."""
     return [leaf for x in arguments for leaf in parts_of(x)[0] if jax_private.is_ref(leaf)]
-
-
-def pair_of(found: Any, rule: Callable[..., Any], what: str) -> Any:
-    """What a rule returned.
-
-    Raises:
-        TypeError: It is no pair.
-    """
-    if not isinstance(found, tuple | list) or len(found) != 2:
-        raise TypeError(f"{name_of(rule)} must return a pair {what}, got {short_repr(found)}")
-    return found
 
 
 @with_wrapper_options
@@ -186,13 +174,13 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
         def flat(*args: Any) -> Any:
             *others, primals, tangents = args
             given = (tuple(map(built, primals)), tuple(map(_opened, tangents)))
-            result, tangent = pair_of(jvp(*others, *given), jvp, "(primal, tangent)")
+            result, tangent = pair_of(jvp(*others, *given), name_of(jvp), "(primal, tangent)")
             leaves, content = own.result(result)
             start = f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n"
             with as_type_error(start):
                 found = content.match(tangent, "tangent")
             tangents_out = [_tangent(x, t) for x, t in zip(leaves, found, strict=True)]
-            packed = own.pack(result, refs_of(primals))
+            packed = own.pack(result, primals)
             return packed, packed_of(content, tangents_out, None)
 
         self._jax.defjvp(named(flat, Source(jvp)), symbolic_zeros=symbolic_zeros)

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 from jax import tree_util
 
+from pydag.jaxinterop.calls.run import pair_of
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.foreign import jax_private
@@ -16,7 +17,7 @@ from pydag.jaxinterop.packed.packed import Packed, packed_with, parts_of
 from pydag.jaxinterop.typed import P, R
 from pydag.structure.text import short_repr
 
-from .custom import Custom, built, pair_of, refs_of
+from .custom import Custom, built
 from .differentiated import as_type_error, tangents_of
 
 
@@ -69,10 +70,10 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
         def forward(*args: Any) -> Any:
             inputs = own.differentiable(args)
             pair = own.called(fwd, args, forward_source)
-            result, saved = pair_of(pair, fwd, "(result, saved)")
+            result, saved = pair_of(pair, name_of(fwd), "(result, saved)")
             contents = [parts_of(x)[1] for x in inputs]
             kept = own.taken_apart(saved, "saved")
-            return own.pack(result, refs_of(inputs)), (kept, contents)
+            return own.pack(result, inputs), (kept, contents)
 
         def backward(*args: Any) -> tuple[Any, ...]:
             *others, (saved, contents), cotangent = args

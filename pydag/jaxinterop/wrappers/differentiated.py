@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.calls.run import pair_of, run
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.derivative import derivative
 from pydag.jaxinterop.content.leaves import is_differentiable
@@ -161,8 +161,8 @@ class Differentiated:
     ) -> tuple[Callable[..., Any], list[Content]]:
         """A function of the leaves that returns the leaves of the result of `fun`.
 
-        Beside these it returns what `finish_aux` takes. Once it was called, the list holds the
-        content of the result.
+        Beside these it returns what `finish` takes. Once it was called, the list holds the content
+        of the result.
         """
         source, kept = Source(fun), list[Content]()
 
@@ -170,7 +170,7 @@ class Differentiated:
             result, _, contents = self.run(fun, by, source)
             aux = None
             if has_aux:
-                result, aux = checked_pair(result)
+                result, aux = value_and_aux(result)
                 aux = self.pack(aux)
             leaves, content = take_apart(result, self.options, "result", is_result=True)
             kept[:] = [content]
@@ -233,18 +233,9 @@ def _counted(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     return found
 
 
-def checked_pair(result: Any) -> Any:
-    """A result of a function with `has_aux=True`.
-
-    Raises:
-        TypeError: It is no pair.
-    """
-    if not isinstance(result, tuple | list) or len(result) != 2:
-        raise TypeError(
-            "with has_aux=True the function must return a pair of the value and something else, "
-            f"got {type(result).__name__}"
-        )
-    return result
+def value_and_aux(result: Any) -> Any:
+    """The result of a function with `has_aux=True`."""
+    return pair_of(result, "with has_aux=True the function", "of the value and something else")
 
 
 @contextlib.contextmanager

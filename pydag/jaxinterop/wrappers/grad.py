@@ -15,7 +15,7 @@ from pydag.jaxinterop.treatments.arguments import check_function, numbers_of
 from pydag.jaxinterop.typed import A, Gradient, GradOptions, OfFirst, P, R, StaticOptions
 from pydag.typing import Where
 
-from .differentiated import Differentiated, checked_pair
+from .differentiated import Differentiated, value_and_aux
 
 
 @overload
@@ -90,7 +90,7 @@ def value_and_grad(
             result, update, contents = call.run(fun, by, source, updated)
             packed = call.pack(result)
             packed = update.beside(packed) if updated else packed
-            return checked_pair(result)[0] if has_aux else result, (packed, contents)
+            return value_and_aux(result)[0] if has_aux else result, (packed, contents)
 
         differentiate = jax.value_and_grad(
             named(flat, source, call.paths),

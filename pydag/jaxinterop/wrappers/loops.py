@@ -7,11 +7,11 @@ from typing import Any, Unpack
 import jax
 import jax.numpy as jnp
 
+from pydag.jaxinterop.calls.run import pair_of
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed, pack, parts_of, unpack
 from pydag.jaxinterop.typed import R, S, SharingOptions, StaticOptions, T
-from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
 from .carried import CARRY, Carried, kept_body
@@ -134,12 +134,9 @@ def scan(
     def make(called: Callable[..., Any]) -> Callable[..., Any]:
         def flat(values: Packed, row: Packed) -> Any:
             result = called(carry.build(values), over.build(row))
-            if not isinstance(result, tuple | list) or len(result) != 2:
-                raise TypeError(
-                    "the body of scan must return a pair (carry, y), got " + short_repr(result)
-                )
-            y = _packed(result[1], refs, own, "result[1]")
-            return carry.match(result[0], CARRY), y
+            after, y = pair_of(result, "the body of scan", "(carry, y)")
+            y = _packed(y, refs, own, "result[1]")
+            return carry.match(after, CARRY), y
 
         return flat
 
