@@ -29,7 +29,7 @@ def from_checkpoint(like: Dag, restored: Any, strict: bool = True, *, namespace:
         like: A DAG with arrays, or with `jax.ShapeDtypeStruct`s, in the places of arrays: a model,
             or a whole run with the states of optimizers.
         restored: What was read: dicts, lists, a `Dag`, any pytree.
-        strict: False: what is missing keeps the leaf of `like`, what is surplus is passed over.
+        strict: False: a missing name keeps the leaf of `like`, a surplus name is ignored.
         namespace: The registrations of this namespace count beside the global ones.
 
     Raises:

@@ -195,7 +195,7 @@ def _small_ones(leaves: Sequence[Leaf], numbers: Sequence[int]) -> dict[int, jax
 
 def _on_devices(array: Any, sharding: Any) -> jax.Array:
     if isinstance(sharding, jax.sharding.Sharding):
-        # A copy: what is mapped may change with the file.
+        # A copy: mapped memory may change with the file.
         parts = lambda index: np.array(array[index])  # noqa: E731 (a name for what JAX calls)
         placed: jax.Array = jax.make_array_from_callback(array.shape, sharding, parts)
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file has in the place of objects of ours and of JAX's, and the way back.
+"""What a file holds for objects of pydag and JAX, and how they are made again.
 
 A `Dag` is written as its tree: so an array that the model holds, too, is written once. The state of
 an optimizer is written as optax's. A random key is written as its numbers, a ref as its content.
@@ -76,7 +76,7 @@ class Opened:
 
 
 def is_plain(leaf: Leaf) -> bool:
-    """Whether a leaf is an array of JAX's of which nothing is noted: most are."""
+    """Whether a leaf is an ordinary array of JAX, about which nothing is noted."""
     is_array: bool = type(leaf) is jax_private.ArrayImpl
     return is_array and not leaf.weak_type and isinstance(leaf.dtype, np.dtype)
 
@@ -113,7 +113,7 @@ def content(leaf: Leaf) -> Any:
 
 
 def outline(leaf: Leaf) -> Any:
-    """The shape and dtype of that array, where another one is written than the leaf."""
+    """The shape and dtype of the array that is written for a leaf."""
     if is_key(leaf):
         return jax.eval_shape(jax.random.key_data, _described(leaf))
     return _described(leaf) if jax_private.is_ref(leaf) else leaf

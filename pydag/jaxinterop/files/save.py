@@ -122,7 +122,7 @@ def _spans_processes(leaves: list[Leaf], spec: PyDagSpec) -> bool:
 
 
 def _check_rest(leaves: list[Leaf], spec: PyDagSpec, structure: bool) -> None:
-    """Checks what is no array: static leaves are values, and what isn't written is static."""
+    """Checks that static leaves are values, and that leaves which aren't written are static."""
     static = frozenset(static_positions(leaves, spec, "tree"))
     for i in sorted(static):
         check_value(leaves[i], functools.partial(path_texts(spec, "tree").__getitem__, i))

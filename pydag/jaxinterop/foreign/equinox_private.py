@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How equinox opens and builds its modules, which it doesn't promise: told by trying it out."""
+"""How equinox opens and builds its modules, which it doesn't promise: found out by trying."""
 
 import functools
 import sys

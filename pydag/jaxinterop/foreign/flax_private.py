@@ -15,7 +15,7 @@ from pydag.registry.class_table import bases_of, inherits, names_in
 
 # The attribute that says which attributes of an instance are children. It is the first static one.
 _NODES = "_pytree__nodes"
-# The slots of a Variable that have what the variable holds, and what is said about it.
+# The slots of a Variable for its value and its metadata.
 _RAW_VALUE, _METADATA = "_raw_value", "_var_metadata"
 
 
@@ -68,7 +68,7 @@ def variable_classes() -> tuple[type, type] | None:
 
 
 def writer_of(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
-    """How instances of NNX's classes are written, past flax's question who traces them."""
+    """How instances of NNX's classes are written, without flax's check of the trace."""
     classes = variable_classes()
     if classes is None:
         return None

@@ -57,7 +57,7 @@ class ChangingNumbers:
         self._source, self._has_warned = source, False
 
     def check(self, contents: Sequence[Content]) -> None:
-        """Warns if a number was another one in each of the last three traces.
+        """Warns if a number changed in each of the last three traces.
 
         Args:
             contents: Of the arguments of the last traces.

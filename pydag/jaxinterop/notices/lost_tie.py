@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A warning about ties that a function was given, and that its result has lost.
 
-A result, or a part of it, unfolds as an argument does; and what is one object in the argument is
-two in it.
+A result, or a part of it, has the structure of an argument when sharing is ignored; and one object
+of the argument is two objects in it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -131,7 +131,9 @@ def _two_of_one(
     numbers: Sequence[int],
     found: Sequence[Leaf],
 ) -> tuple[str, str] | None:
-    """Two places of one leaf of the argument that hold two objects, if that is hardly meant.
+    """Two places of one leaf of the argument that hold two objects in the result.
+
+    None if the two were probably not tied on purpose.
 
     Places in two parts that were copies of each other may become two.
     """
@@ -154,7 +156,7 @@ def _two_of_one(
 
 
 def _two_nodes(spec: PyDagSpec, own: PyDagSpec) -> tuple[str, str] | None:
-    """Two places of one object of the argument that hold two, where no leaf tells."""
+    """Two places of one node of the argument that hold two nodes, while all leaves are shared."""
     a, b = Listing.of(spec), Listing.of(own)
     if parallel_copies(a):
         return None

@@ -32,7 +32,7 @@ def warn_of_lost_updates(
     updated: Collection[Spot] = (),
     has_option: bool = False,
 ) -> None:
-    """Warns if the function changed modules or records, and neither those nor the news come out.
+    """Warns if the function changed modules or records, and returns neither these nor new values.
 
     Args:
         changes: What the function changed in the tree that it was given.

@@ -6,7 +6,7 @@ from types import FrameType
 
 from .source import JAX_FOLDER, PACKAGE_FOLDER
 
-_WRAPPERS = {  # by the names of the functions of JAX's that call the user's
+_WRAPPERS = {  # by the names of JAX's functions that call the user's
     "cache_miss": "jax.jit",
     "vmap_f": "jax.vmap",
     "fun_remat": "jax.checkpoint",
@@ -23,7 +23,7 @@ _WRAPPERS = {  # by the names of the functions of JAX's that call the user's
 
 
 def plain_trace() -> str:
-    """What to do about it; "" where a wrapper of pydag's traces the code, or nothing does.
+    """Which wrapper of pydag to use instead; "" if a wrapper traces the code, or nothing does.
 
     The innermost frame of JAX's or of pydag's that called the user's code decides.
     """

@@ -21,8 +21,8 @@ _MOST_PLACES = 20_000  # there may be astronomically many
 class SharedSelectionWarning(UserWarning):
     """All that a selection selects is at places, too, that it doesn't select.
 
-    Such as `wrt="*policy*"` of `{"policy": model, "reference": model}`: what is selected is an
-    object, at all of its places.
+    Such as `wrt="*policy*"` of `{"policy": model, "reference": model}`: the object is selected
+    at all of its places.
     """
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How messages, of JAX's too, come to speak of the user's function, file and line.
+"""How messages of pydag and JAX name the user's function, file and line.
 
-JAX is given functions of ours. It says which function it is about by what `inspect.unwrap` finds,
+JAX is given functions of pydag. Its messages name the function that `inspect.unwrap` finds,
 and names arguments by `inspect.signature` and by the keys of pytrees. So our functions have the
 user's name, and a `Source` as what they wrap.
 """
@@ -120,7 +120,7 @@ def named(
     """
     shown: Any = function
     shown.__name__, shown.__qualname__ = source.__name__, source.__qualname__
-    # Not that of what is wrapped, for which JAX asks, too.
+    # JAX would find the signature of the wrapped function.
     shown.__signature__ = inspect.signature(function) if paths is None else LeafNames(paths)
     if parameters:
         shown.__signature__ = inspect.Signature(

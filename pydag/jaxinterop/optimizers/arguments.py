@@ -48,7 +48,7 @@ class View:
         return of_dicts
 
     def _model(self, value: Any) -> Any:
-        """The model that a nested dict stands for; all else as it is."""
+        """The model that a nested dict stands for; any other value itself."""
         trained = self._trained
         shown: Any = jax.tree.structure(trained.nested(trained.positions))
         if jax.tree.structure(value) != shown:

@@ -62,7 +62,7 @@ def other_model(known: PyDagSpec, given: PyDagSpec) -> ValueError:
 
 @contextmanager
 def about_models() -> Iterator[None]:
-    """Says in what optax raises in which form it sees a model.
+    """Adds to errors of optax in which form it sees a model.
 
     Raises:
         TypeError: Something expects more than a dict.

@@ -18,7 +18,7 @@ def mask(tree: Dag, where: Where | None = None, *, namespace: str = "") -> Calla
 
     Args:
         tree: A tree like the model, or a prefix of it, with an answer for each leaf: a flag, a
-            label. Of a shared array counts what stands at the first of its paths.
+            label. A shared array gets the answer at the first of its paths.
         where: Given, `tree` is the model, and the mask is that of `pydag.dag_mask(tree, where)`.
         namespace: As in `pydag.dag_flatten`.
 
@@ -50,7 +50,7 @@ class _Mask:
         )
 
     def _at(self, node: Any, nested: Any, path: str) -> Any:
-        """What a tree says at each place of a nested dict.
+        """The answers of a tree for each place of a nested dict.
 
         Raises:
             ValueError: It has nothing there.

@@ -25,7 +25,7 @@ Apart = tuple[Sequence[Leaf], Content]
 
 
 def tree_of(tree: Dag, *, keeps_variables: bool = False) -> Dag:
-    """The model that is meant: a `Dag` stands for its tree, a state of NNX for its values.
+    """The tree of a `Dag`, the values of a state of NNX, any other tree itself.
 
     `nnx.Optimizer` begins with a state of Variables, and updates by values.
     """
@@ -37,7 +37,7 @@ def tree_of(tree: Dag, *, keeps_variables: bool = False) -> Dag:
 
 
 def apart(tree: Dag, options: Options, *, keeps_variables: bool = False) -> Apart:
-    """The traced leaves of the model that is meant, and its content."""
+    """The traced leaves of a model, given as in `tree_of`, and its content."""
     if isinstance(tree, PackedDag):
         return tree.parts()
     return take_apart(tree_of(tree, keeps_variables=keeps_variables), options, "params")

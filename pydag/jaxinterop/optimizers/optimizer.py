@@ -29,7 +29,7 @@ from .state import OptimizerState, with_own_arrays
 
 
 class _Optimizer:
-    """A transformation of optax's for models.
+    """A transformation of optax for models.
 
     Args:
         given: The transformation as the user made it.
@@ -158,7 +158,7 @@ def optimizer(
     like the model, or of a selection.
 
     Args:
-        tx: Any transformation of optax's that works on a dict of arrays.
+        tx: Any transformation of optax that works on a dict of arrays.
         wrt: Which leaves are trained, as in `pydag.dag_mask`. By default all that have a
             derivative, but for what NNX holds in Variables that are no `nnx.Param`.
 

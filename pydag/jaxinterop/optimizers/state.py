@@ -61,7 +61,7 @@ tree_util.register_pytree_with_keys(  # to JAX the paths are those of optax's st
 
 
 def with_own_arrays(state: Any, elsewhere: Sequence[Leaf]) -> Any:
-    """A state of optax's with each array at one place, and no array that is elsewhere, too.
+    """A state of optax with each array at one place, and no array that is also elsewhere.
 
     So it can be donated, and has one structure in all steps. (Its dicts have their keys in order,
     in whichever order a transformation fills them.)

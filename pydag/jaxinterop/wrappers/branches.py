@@ -41,14 +41,14 @@ def cond(
 ) -> R:
     """Apply one of two functions to DAGs; as `jax.lax.cond`.
 
-    One identity table spans the operands. The results of both branches share alike. Each is traced
-    once.
+    One identity table spans the operands. The results of both branches must have the same structure
+    and sharing. Each branch is traced once.
 
     Args:
-        pred: Which one: True for the first.
-        true_fun, false_fun: Functions of the operands, whose results have one structure.
-        operands: Their arguments.
-        operand: The one argument, by name, as in JAX.
+        pred: True selects the first function.
+        true_fun, false_fun: Functions of the operands.
+        operands: The arguments of the functions.
+        operand: The only argument, given by name, as in JAX.
 
     Raises:
         SharingError: The results share differently.
@@ -76,10 +76,10 @@ def switch(
     """Apply one of several functions to DAGs; as `jax.lax.switch`, see `cond`.
 
     Args:
-        index: Which one.
-        branches: Functions of the operands, whose results have one structure and share alike.
-        operands: Their arguments.
-        operand: The one argument, by name, as in JAX.
+        index: Selects the function.
+        branches: Functions of the operands, whose results have the same structure and sharing.
+        operands: The arguments of the functions.
+        operand: The only argument, given by name, as in JAX.
 
     Raises:
         SharingError, TypeError: As `cond`.
@@ -111,7 +111,7 @@ def _branched(
     if operand is not MISSING:
         if operands:
             raise TypeError(
-                "operand= is one operand, and there are others by position: pass all so"
+                "operand= is given, and there are others by position: pass all by position"
             )
         operands = (operand,)
     for fun in functions:
@@ -144,7 +144,10 @@ def _branched(
 def _explain(
     what: str, functions: Sequence[Callable[..., Any]], forms: Sequence[_Form], error: TypeError
 ) -> None:
-    """Says where the results of branches differ in more than arrays, if they do."""
+    """Raises an error with the place where results of branches differ in more than arrays.
+
+    Returns if there is none.
+    """
     names = [f"branches[{i}]" for i in range(len(forms))]
     if what == "cond":
         names = ["true_fun", "false_fun"]

@@ -25,8 +25,8 @@ from .differentiated import as_type_error, tangents_of
 class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
     """A function of DAGs with rules for derivatives backward; as `jax.custom_vjp`.
 
-    In an argument, what is one object has one cotangent, the whole, at each of its places; None is
-    zero. A result has a cotangent for each place, as in JAX.
+    An object in an argument has one cotangent, the total, at each of its places; None is zero. A
+    result has a cotangent for each place, as in JAX.
 
     Args:
         fun: The function, of positional arguments; others keep their defaults.

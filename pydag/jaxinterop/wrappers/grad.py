@@ -56,10 +56,10 @@ def value_and_grad(
 
     A shared array has one derivative, the sum over its uses. The gradient has the class, the
     sharing and the configuration of its argument; None stands at leaves that it isn't by: integers,
-    keys, refs, what `wrt` leaves out. There are two identity tables, one for the arguments that it
-    is by and one for all others: what is in both is constant at the others, as in JAX. An array to
-    which tuples alone lead is a variable of its own at each place, so `argnums=(0, 1)` of one array
-    gives two partial derivatives.
+    keys, refs, leaves that `wrt` doesn't select. Arguments outside `argnums` are constant. An
+    object in both kinds of arguments becomes two objects inside the function. An array to which
+    only tuples lead is a separate variable at each place, so `argnums=(0, 1)` of one array gives
+    two partial derivatives.
 
     Args:
         fun: The function. Its result, or the first of the pair with `has_aux`, is one real number.

@@ -24,7 +24,7 @@ def keep_sharing(
     transformation: Callable[..., Any],
     **options: Unpack[StaticOptions],
 ) -> Callable[..., Any]:
-    """Of a transformation of functions of pytrees, one of functions of DAGs.
+    """Turn a transformation of functions of pytrees into one of functions of DAGs.
 
     For transformations that have no wrapper here. The function that JAX's transformation makes is
     called with one pytree, a `Dag` of all arguments, and its options are for such a function.
@@ -55,7 +55,7 @@ def keep_sharing(
 
             return named(flat, source)
 
-        flat = make(lambda: fun)  # what is staged, such as a callback, needs the function later
+        flat = make(lambda: fun)  # a staged function, such as a callback, is needed later
         if jax_private.is_top_level():
             flat = kept_function(fun, ("keep_sharing", own.key()), (), make)
         transformed = transformation(flat, *args, **kwargs)

@@ -57,7 +57,7 @@ def _call(primals: Sequence[Any], given: SharingOptions) -> Differentiated:
 def _finish(
     call: Differentiated, content: Content, out: Sequence[Any], more: Any, made: Any, has_aux: bool
 ) -> Any:
-    """What a wrapper returns: the result, what was made beside it, and perhaps the aux."""
+    """The return value of a wrapper: the result, its linear map or tangent, and perhaps the aux."""
     aux = call.finish(*more)
     result = content.build(out)
     return (result, made, aux) if has_aux else (result, made)
@@ -92,7 +92,7 @@ def _tangents(call: Differentiated, types: Sequence[Any], tangents: Sequence[Any
 def _named(
     what: str, leaves: Sequence[Any], types: Sequence[Any], paths: Sequence[str]
 ) -> Iterator[None]:
-    """Says in what JAX raises which tangent has another type than what it is for."""
+    """Adds to an error of JAX which tangent or cotangent has a wrong type."""
     try:
         yield
     except (TypeError, ValueError) as error:

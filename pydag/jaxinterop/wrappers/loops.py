@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops. What is one object in a carry before the body is one after it."""
+"""Loops. An object in a carry before the body is one object after it."""
 
 from collections.abc import Callable
 from typing import Any, Unpack
@@ -26,12 +26,12 @@ def while_loop(
 ) -> R:
     """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
 
-    What is one object before the body is one after it. Refs in the carry go in as their contents,
-    and are written at the end.
+    An object in the carry before the body is one object after it. Refs in the carry go in as their
+    contents, and are written at the end.
 
     Args:
-        cond_fun: Whether to go on.
-        body_fun: Gives a DAG of the same structure.
+        cond_fun: Returns whether to go on.
+        body_fun: Returns a DAG of the same structure.
         init_val: The first DAG.
 
     Raises:
@@ -68,7 +68,7 @@ def fori_loop(
 
     Args:
         lower, upper: The first `i`, and the one after the last.
-        body_fun: Gives a DAG of the same structure. What is one object before is one after it.
+        body_fun: Returns a DAG of the same structure and sharing.
         init_val: The first DAG.
         unroll: As in JAX.
 
@@ -101,14 +101,14 @@ def scan(
 ) -> tuple[R, S]:
     """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
 
-    What is one object in the carry before the body is one after it. There is one identity table for
-    the carry, and one for what is scanned; an array to which tuples alone lead is one of its own at
-    each place, so `(z, z)` is a carry of two. The body is traced once.
+    An object in the carry before the body is one object after it. The carry has one identity table,
+    and `xs` another. An array to which only tuples lead is a separate array at each place, so
+    `(z, z)` is a carry of two arrays. The body is traced once.
 
     Args:
         f: `f(carry, x)` returns a pair `(carry, y)`.
         init: The first carry.
-        xs: What is scanned: a DAG of arrays with a leading axis of one size.
+        xs: A DAG of arrays with a leading axis of one size.
         length, reverse, unroll, _split_transpose: As in JAX.
 
     Returns:
@@ -190,7 +190,7 @@ def associative_scan(
     """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
 
     Args:
-        fn: Combines two DAGs to one of the same structure. What is one object stays one.
+        fn: Combines two DAGs to a DAG of the same structure and sharing.
         elems: A DAG of arrays.
         reverse, axis: As in JAX.
 
@@ -229,10 +229,10 @@ def _packed(result: Dag, refs: list[Leaf], options: Options, root: str) -> Any:
 
 
 def _check_axes(over: Carried, rows: Packed) -> None:
-    """Checks that what is scanned has a leading axis, of one size.
+    """Checks that all arrays of `xs` have a leading axis, of one size.
 
     Raises:
-        ValueError: It hasn't.
+        ValueError: They don't.
     """
     paths = [path for i, path in enumerate(over.content.paths("xs")) if i not in over.refs]
     sizes: dict[int, str] = {}

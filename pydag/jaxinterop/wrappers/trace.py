@@ -20,11 +20,11 @@ from pydag.typing import Dag
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     """The result of a function of DAGs with shapes and types for arrays; as `jax.eval_shape`.
 
-    What is one object in the result is one `jax.ShapeDtypeStruct` in what this returns.
+    An object of the result is one `jax.ShapeDtypeStruct` at all of its places.
 
     Args:
         fun: The function. It is traced, and not run.
-        args, kwargs: Its arguments. What has `shape` and `dtype` may stand for an array.
+        args, kwargs: Its arguments. An object with `shape` and `dtype` may stand for an array.
 
     >>> w = jax.ShapeDtypeStruct((2, 3), jnp.float32)
     >>> out = eval_shape(lambda p: {"c": p["a"], "d": p["b"]}, {"a": w, "b": w})
@@ -59,7 +59,7 @@ def make_jaxpr(
         fun: The function. It is traced, and not run.
         static_argnums: Arguments that are not opened.
         axis_env: As in JAX.
-        return_shape: Whether the result is a pair, of the program and what `eval_shape` gives.
+        return_shape: Whether the result is a pair of the program and the result of `eval_shape`.
 
     >>> w = jnp.ones(3)
     >>> len(make_jaxpr(lambda p: p["a"] + p["b"])({"a": w, "b": w}).in_avals)
@@ -73,7 +73,7 @@ def make_jaxpr(
     def make(*args: Any, **kwargs: Any) -> Any:
         compiled = _traced(fun, static_argnums=numbers, **own)
         found: list[Any] = []
-        # Within a trace of JAX's that knows the axes.
+        # JAX traces it, and knows the axes.
         jax.make_jaxpr(lambda: found.append(compiled.trace(*args, **kwargs)), axis_env=axis_env)()
         (traced,) = found
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr

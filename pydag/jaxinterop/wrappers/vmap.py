@@ -51,9 +51,10 @@ def vmap(
 ) -> Callable[P, R]:
     """Map a function of DAGs over axes of their arrays; as `jax.vmap`.
 
-    A shared array is mapped once, and is one array inside and in the result. Arguments of one axis
-    specification have one identity table; what is in two with different ones is two inside. Leaves
-    that JAX can't trace are in the result where the function put them, without an axis.
+    A shared array is mapped once, and is one array inside and in the result. Arguments with the
+    same axes have one identity table. An object in arguments with different axes becomes two
+    objects inside. Leaves that JAX can't trace are in the result where the function put them,
+    without an axis.
 
     Args:
         in_axes: A tree prefix of the tuple of positional arguments; keyword arguments are mapped
