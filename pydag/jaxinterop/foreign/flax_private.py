@@ -62,8 +62,7 @@ def opened_by_flax(cls: type, entry: Any) -> BySlots | ByAttributes | None:
 def variable_classes() -> tuple[type, type] | None:
     """`nnx.Variable` and `nnx.Param`; None where NNX isn't loaded."""
     library: Any = sys.modules.get("flax.nnx.variablelib")
-    found = getattr(library, "Variable", None), getattr(library, "Param", None)
-    variable, param = found
+    variable, param = getattr(library, "Variable", None), getattr(library, "Param", None)
     return (variable, param) if isinstance(variable, type) and isinstance(param, type) else None
 
 

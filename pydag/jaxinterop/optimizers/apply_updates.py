@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`apply_updates`: a model with updates added to it."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +13,10 @@ from pydag.jaxinterop.notices.plain_trace import plain_trace
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.packed.dag import dag_of
+from pydag.jaxinterop.typed import T
 from pydag.typing import Dag, Identity, Leaf
 
 from .nested import apart, tree_of
-
-T = TypeVar("T")
 
 _UNTIED = (
     "An optimizer of optax's alone, or plain jax.tree.map, unties updates. Make it "
