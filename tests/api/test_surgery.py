@@ -142,7 +142,7 @@ def test_a_path_that_leads_nowhere(path: Any) -> None:
 
 def test_parts_of_other_structure_are_not_tied() -> None:
     """The error names both places and what stands there."""
-    with pytest.raises(ValueError, match="structured alike") as caught:
+    with pytest.raises(ValueError, match="must have the same structure") as caught:
         tie({"a": {"w": [1]}, "b": {"w": (1,)}}, ("a",), ("b",))
     assert "tree['a']['w']: list of 1" in str(caught.value)
     assert "tree['b']['w']: tuple of 1" in str(caught.value)

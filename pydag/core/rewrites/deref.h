@@ -19,7 +19,7 @@ void set_deref_classes(nb::object anchor, nb::object alias, nb::object node);
 // An ordinary pytree for a tree with sharing. The leaves stay in order.
 nb::object deref(nb::handle tree, const FlattenOptions &options);
 
-// Replaces Anchor, Alias and Node in a tree by what they stand for. An alias may come before its anchor, so
+// Replaces Anchor, Alias and Node in a tree by the objects that they stand for. An alias may come before its anchor, so
 // the order of the leaves may change. SharingError for an alias without an anchor, and for two anchors of
 // one index that are not one object.
 nb::object reref(nb::handle tree, const FlattenOptions &options);

@@ -109,7 +109,7 @@ private:
         fail(sharing_error, "the Alias at %s leads back to itself", path_to(start).c_str());
     }
 
-    std::vector<uint32_t> targets_;                   // what `resolve` found, by position
+    std::vector<uint32_t> targets_;                   // the results of `resolve`, by position
     std::vector<uint32_t> way_;                       // of the last `resolve`
     std::unordered_map<uint64_t, uint32_t> anchors_;  // the Anchor of each index
 };

@@ -7,8 +7,8 @@
 #include "base/tuples.h"
 #include "rewrites/redirect.h"
 #include "structure/node_difference.h"
-#include "structure/select.h"
 #include "structure/paths.h"
+#include "structure/select.h"
 #include "structure/shapes.h"
 
 #include <unordered_map>
@@ -43,7 +43,7 @@ public:
     }
     [[noreturn]] void fail_cycle(uint32_t slot, uint32_t node) const {
         fail(cycle_error,
-             "an object would contain itself: what stands at %s would stand at %s\n"
+             "an object would contain itself: the object at %s would stand at %s\n"
              "  A structure with a cycle is not a DAG.",
              path_to(node).c_str(), path_to(slot).c_str());
     }
@@ -102,7 +102,7 @@ std::vector<uint32_t> find_slots(const IndexedStructure &tree, nb::handle paths)
     return slots;
 }
 
-// Leaves without identity stay two, whatever object they are.
+// Leaves without identity can't be tied: each slot has a leaf of its own.
 void check_not_values(const IndexedStructure &tree, const std::vector<uint32_t> &slots) {
     const nb::object values = value_leaves(tree.structure);
     if (PyTuple_GET_SIZE(values.ptr()) == 0) return;
@@ -112,15 +112,15 @@ void check_not_values(const IndexedStructure &tree, const std::vector<uint32_t> 
         const nb::int_ leaf(tree.leaf(node));
         if (!checked(PySequence_Contains(values.ptr(), leaf.ptr()))) continue;
         fail(PyExc_ValueError,
-             "what stands at %s has no identity, so it can't be tied: what holds it has\n"
+             "the leaf at %s has no identity, so it can't be tied: only its owner can\n"
              "  Tie the objects that hold the arrays, such as Variables of NNX, by their paths.",
              path_to(tree, slot).c_str());
     }
 }
 
-// Checks that two parts of a tree are structured alike, and that arrays have the same shapes; how they are shared may
-// differ. Each pair of nodes is compared once.
-void check_alike(const IndexedStructure &tree, const Leaves &leaves, uint32_t first, uint32_t other) {
+// Checks that two parts of a tree have the same nodes, and that arrays have the same shapes; the sharing may differ.
+// Each pair of nodes is compared once.
+void check_same_nodes(const IndexedStructure &tree, const Leaves &leaves, uint32_t first, uint32_t other) {
     std::vector<std::pair<uint32_t, uint32_t>> pending = {{first, other}};
     PairSet<uint32_t, uint32_t> seen;
     while (!pending.empty()) {
@@ -132,7 +132,7 @@ void check_alike(const IndexedStructure &tree, const Leaves &leaves, uint32_t fi
         if (!are_alike(tree.node(a), tree.refs(a), tree.node(b), tree.refs(b))) {
             const Words words = difference(tree.node(a), tree.refs(a), tree.node(b), tree.refs(b));
             fail(PyExc_ValueError,
-                 "what is tied must be structured alike\n  %s: %s\n  %s: %s\n"
+                 "objects that are tied must have the same structure\n  %s: %s\n  %s: %s\n"
                  "  Put a part of another structure there with dag_replace.",
                  path_to(tree, slot_a).c_str(), words.first.c_str(), path_to(tree, slot_b).c_str(),
                  words.second.c_str());
@@ -166,11 +166,11 @@ nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options)
     Redirects redirects;
     for (const uint32_t slot : slots)
         if (tree.resolve(slot) != kept) redirects.insert({slot, {kept, false}});
-    // Cycles are looked for first: an object never has the structure of a part of itself, so `check_alike` would
-    // report the wrong error.
+    // The search for cycles comes first: an object never has the structure of a part of itself, so `check_same_nodes`
+    // would report the wrong error.
     Tying walk(tree, parts.leaves(), options, redirects);
     walk.run();
-    for (const auto &[slot, redirect] : redirects) check_alike(tree, parts.leaves(), kept, slot);
+    for (const auto &[slot, redirect] : redirects) check_same_nodes(tree, parts.leaves(), kept, slot);
     return walk.build();
 }
 

@@ -41,7 +41,7 @@ public:
 
 private:
     struct Open {
-        uint32_t position, child, slot;  // the number of the next child, and its slot
+        uint32_t position, child, slot;  // the number and the slot of the next child
     };
 
     // Whether there are leaves in a subtree, or aliases that lead to some.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a walk that borrows is within an open node.
+// The state of a walk within an open node, for a walk that borrows its objects.
 #pragma once
 
 #include "base/capi.h"
@@ -12,8 +12,8 @@ namespace pydag {
 struct BorrowedFrame {
     // Its children from the next one on, borrowed; null where a list isn't filled yet.
     PyObject *const *next, *const *end;
-    // Flags, and the position of the node above them. One word: a processor waits where it reads at once what was
-    // written in parts, as it does when a frame is pushed.
+    // Flags, and above them the position of the node. Both are in one word: a processor stalls when it reads in one
+    // access, as pushing a frame does, a word that was written in parts.
     uint64_t state;
 
     static constexpr uint64_t kOwnsSlots = 1;        // an object that only this node holds can be met only once
@@ -27,7 +27,7 @@ struct BorrowedFrame {
     bool leaves_are_values() const { return state & kLeavesAreValues; }
     uint32_t node() const { return static_cast<uint32_t>(state >> 32); }
 
-    // Whether no other slot can hold the child: its only reference is that of the slot of this node.
+    // Whether no other slot can hold the child: the slot of this node has its only reference.
     bool is_only_way_to(PyObject *child) const { return owns_slots() && has_references(child, 1); }
 };
 

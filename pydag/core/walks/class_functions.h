@@ -12,17 +12,17 @@ namespace pydag {
 
 class ClassFunctions {
 public:
-    // `given`: a function, or a mapping from classes to functions, which is read once. `name` is
-    // what a TypeError for anything else calls it.
+    // `given`: a function, or a mapping from classes to functions, which is read once. A TypeError for anything else
+    // calls it `name`.
     ClassFunctions(nb::handle given, const char *name);
 
-    // Null where the mapping has neither a class of the MRO nor `object`. Runs no Python code.
+    // Null if the mapping has no class of the MRO. Runs no Python code.
     PyObject *find(PyObject *object) {
         PyTypeObject *const type = Py_TYPE(object);
         if (is_one_for_all_ || type == last_type_) return last_;
         return find_by_class(type);
     }
-    // TypeError where `find` has none.
+    // The same; TypeError if there is none.
     nb::handle get(nb::handle object) {
         PyObject *const function = find(object.ptr());
         if (!function) fail_missing(object.ptr());

@@ -17,7 +17,7 @@ namespace pydag {
 // raises passes through with a note that names the path.
 class Flattened {
 public:
-    // `objects`, where given, receives the objects themselves; `answers` has what nodes have been asked already.
+    // `objects`, where given, receives the objects themselves; `answers`: those of nodes that an earlier walk asked.
     Flattened(nb::handle tree, const FlattenOptions &options, NodeObjects *objects = nullptr,
               NodeAnswers *answers = nullptr);
 

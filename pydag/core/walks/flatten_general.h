@@ -40,10 +40,10 @@ public:
         options_.describe(builder_, leaves_.size(), has_registered_);
     }
 
-    // Or walks in steps, each up to the next leaf. `advance` is false after the last one. After an exception
-    // it may be called again, and goes on behind the object that raised; not if the walk itself had no memory.
+    // Or walks in steps, each up to the next leaf. `advance` returns false after the last leaf. After an exception
+    // it may be called again, and goes on behind the object that raised, unless the walk itself had no memory.
     void begin(PyObject *tree) { stack_.push_borrowed(tree); }
-    // Before `advance`, where the options have got another space.
+    // To be called before `advance` if the options have another space now.
     void take_space() { open_options_.space = options_.space.get(); }
     bool advance() { return walk<true>(); }
 
@@ -67,7 +67,7 @@ private:
         }
     }
 
-    // Visits one object after the other, as they come from the stack.
+    // Visits the objects in the order in which they come from the stack.
     template <bool stops_at_leaf>
     bool visit_objects() {
         const size_t num_leaves = leaves_.size();
@@ -110,7 +110,7 @@ private:
         leaves_.push_new(std::move(object));
     }
 
-    // Visits an object where there is a predicate, which is asked unless the object was met before.
+    // Visits an object if there is a predicate. It is asked unless the object was met before.
     void visit_asking(nb::object object, const TypeInfo &info, bool is_tracked, uint8_t tracks) {
         if (is_tracked)
             if (const uint32_t known = seen_.find(object.ptr()); known != IdentityTable::kNew)
@@ -168,12 +168,12 @@ private:
         if (options_.prefix)
             options_.prefix->add(frame.node, builder_.nodes[frame.node], builder_.refs.data() + num_refs);
         // The identity table knows the object by its address, so it must stay alive. This comes before the frame is
-        // pushed, so that an error for want of memory is reported at the object itself.
+        // pushed, so that a MemoryError is reported at the object itself.
         if (is_tracked || frame.untracked) kept_.push_new(std::move(object));
         if (count > 0 || frame.is_registered) frames_.push(frame);
     }
 
-    // Before a registered node is opened.
+    // Checks and counts a registered node before it is opened.
     void admit(nb::handle object, const TypeInfo &info, Frame &frame) {
         has_registered_ = frame.is_registered = true;
         if (info.identity == kNoIdentity) {
@@ -221,7 +221,7 @@ private:
     size_t height_ = 0;  // of the stack below the object that is being visited
     Frames frames_;
     IdentityTable seen_;
-    RefBuffer<48> kept_;     // what is known by address and the leaves don't hold
+    RefBuffer<48> kept_;     // objects that are known by address and that the leaves don't own
     int num_callbacks_ = 0;  // how many open frames a flatten function opened
     // The open objects without identity, by their nodes: they aren't in the identity table, but can contain themselves.
     std::unordered_map<PyObject *, uint32_t> open_untracked_;

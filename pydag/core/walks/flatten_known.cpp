@@ -81,7 +81,7 @@ private:
                     if (object != anchors_[expected.count] || is_value(object, level)) return false;
                     continue;
                 }
-                // A restored structure may share what the class, as it is registered now, would not.
+                // A restored structure may share an object whose class has no identity as it is registered now.
                 Py_ssize_t num_own = 0;
                 if (expected.is_anchor || has_identity(expected.kind, refs)) {
                     if (!meet<false>(object, expected, level)) return false;
@@ -124,11 +124,11 @@ private:
         PyObject *const *const children =
             answers_->ask(structure_, object, expected, refs, open_options, level, levels_);
         pause_.emplace();
-        leaf_class_.forget();  // may have been registered
+        leaf_class_.forget();  // Python code may have registered it
         return children;
     }
 
-    // Whether instances of this class are still what they were when the structure was made.
+    // Whether the class of the object is still registered as it was when the structure was made.
     bool is_still_class_of(Kind kind, PyObject *const *refs, PyObject *object) {
         if (!has_many_classes(kind)) return true;
         const TypeInfo *const info = space_->find_known(Py_TYPE(object));
@@ -154,7 +154,8 @@ private:
                !leaf_class_.is_tracked_below_all();
     }
 
-    // Whether the object is new, as expected, and may be an anchor if it is to be one. Notes that it was met.
+    // Whether the object is new, as expected, and may be an anchor if the structure has one here. Notes that it was
+    // met.
     template <bool is_leaf>
     [[gnu::always_inline]] bool meet(PyObject *object, Node expected, const BorrowedFrame &level) {
         if (flattens && level.is_only_way_to(object)) [[likely]] {

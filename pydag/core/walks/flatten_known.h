@@ -13,24 +13,24 @@
 
 namespace pydag {
 
-// Whether flattening `tree` with these options gives just this structure; if so, `leaves`, empty
-// before, gets the leaves. False also if that can't be known without running Python code.
+// Whether flattening `tree` with these options gives exactly this structure; if so, `leaves`, empty
+// before, gets the leaves. False also if only Python code could tell.
 bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                    NodeObjects *objects);
 
 // The same for a structure with nodes that must be asked: with `answers.other_refs` in the place of its own references
-// it is the tree's. If not, the walk that comes after needs `answers`.
+// it is the structure of the tree. If not, the next walk needs `answers`.
 bool flatten_asking(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                     NodeObjects *objects, NodeAnswers &answers);
 
 // The object at each node of a structure, by its position; borrowed where nobody can change the tree meanwhile.
 using BorrowedObjects = HeldArray<192>;
-// The same, for a walk that needs the objects: `objects`, empty before, gets them. With the GIL they hold until Python
-// code runs.
+// The same, for a walk that needs the objects: `objects`, empty before, gets them. With the GIL they are valid until
+// Python code runs.
 bool look_at_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, BorrowedObjects &objects);
 
 // Whether `tree` holds one object for each leaf of the structure, in nodes that are opened as the
-// structure says, and at all occurrences of a shared object the same one. `leaves` as above.
+// structure says, and the same object at all occurrences of a shared object. `leaves` as above.
 //
 // `space`: null if the classes in the structure have just been looked up. Otherwise the class of each object
 // of a kind that has many classes is looked up in it again, among the classes that are known already.

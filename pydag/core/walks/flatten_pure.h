@@ -15,8 +15,8 @@ using Leaves = RefBuffer<96>;
 using NodeObjects = RefBuffer<48>;
 
 // False if Python code would have to run (for a callback, a class that was never looked up or a key that is
-// no string), and if anything is wrong. Then all that it fills is empty again.
-// `objects`: null, unless they are wanted.
+// not a string), and if anything is wrong. Then everything that it fills is empty again.
+// `objects`: null if the caller doesn't need them.
 bool flatten_pure(PyObject *tree, const FlattenOptions &options, StructureBuilder &builder, Leaves &leaves,
                   NodeObjects *objects);
 

@@ -90,9 +90,9 @@ private:
     uint32_t position_ = 0;
 };
 
-// Looks for cycles: a function that changes objects in place may have put one into itself. Nodes that only
-// Python code can open are not opened a second time for this. And if there was a predicate, nothing is
-// searched, since what is in the objects that it kept whole doesn't count.
+// Looks for cycles: a function that changes objects in place may have put an object into itself. Nodes that only
+// Python code can open are not opened a second time for this. If there was a predicate, nothing is searched, since
+// the objects that it kept whole may contain anything.
 void refuse_cycles(nb::handle tree, const FlattenOptions &options) {
     if (options.is_leaf.is_valid() || is_leaf(tree, options)) return;
     FlattenOptions reading = options;

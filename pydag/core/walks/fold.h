@@ -2,15 +2,15 @@
 //
 // Functions that go over a DAG from its leaves up, once for each distinct object.
 //
-// The DAG is taken apart before a function of the user's is called first. So a function that changes an object doesn't
-// change what the walk goes through, and everything that it may be called with is owned.
+// The DAG is taken apart before the user's function is called for the first time. So a function that changes an object
+// doesn't change the walk, and everything that the function may be called with is owned.
 #pragma once
 
 #include "walks/flatten.h"
 
 namespace pydag {
 
-// Returns what `function(node, children)` returned for the root. `children` is what it returned for the children.
+// Calls `function(node, children)`, where `children` are its results for the children. Returns its result for the root.
 // `function` may be a mapping from classes to functions.
 nb::object fold(nb::handle function, nb::handle tree, const FlattenOptions &options);
 
@@ -35,8 +35,8 @@ nb::object intern(nb::handle tree, const FlattenOptions &options);
 enum class NodeCall { kBuilt, kParts };
 
 // Calls `leaf_function(leaf)` once for each distinct leaf and `node_function` once for each distinct
-// node, and for each tuple, after all that it holds; the result of a shared object stands in all of its
-// slots. Without a function (null) leaves stay, and nodes are built. Returns the result of the root.
+// node, and for each tuple, after its children; every slot of a shared object gets the result of that
+// object. Without a function (null) leaves stay, and nodes are built. Returns the result of the root.
 //
 // `leaves` is an iterator. A leaf is fetched when it is needed, the next one as soon as the function
 // has returned. ValueError if there are too few or too many.

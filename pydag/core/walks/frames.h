@@ -19,7 +19,7 @@ struct Frame {
 
 class Frames : public Buffer<Frame, 24> {
 public:
-    // The first frame stands for what is outside of the root.
+    // The first frame stands for the outside of the root.
     Frames() { push({0, false, false, false, 0, nullptr}); }
 
     // Whether the container at this position is open. The nodes ascend: it is found by bisection.

@@ -20,7 +20,7 @@ public:
     Pair of(PyObject *ref) {
         const uint32_t known = known_.find_or_add(ref, static_cast<uint32_t>(pairs_.size()));
         if (known != IdentityTable::kNew) return pairs_[known];
-        pairs_.push_back({});  // before `number`, which may run Python code; that code can't reach this table
+        pairs_.push_back({});  // before `number` runs Python code, which can't reach this table
         const size_t index = pairs_.size() - 1;
         return pairs_[index] = number(ref);
     }

@@ -14,7 +14,7 @@ public:
         return type == type_ || set(type, options);
     }
     void forget() { type_ = nullptr; }
-    // Whether these leaves have identity; and whether they have it where the leaves of a node are values.
+    // Whether these leaves have identity, and whether they have it below a node whose leaves are values.
     bool is_tracked() const { return is_tracked_; }
     bool is_tracked_below_all() const { return is_tracked_below_all_; }
 

@@ -16,7 +16,6 @@
 namespace pydag {
 namespace {
 
-// A tree and its rests, taken apart: what a function is called with for each leaf.
 [[noreturn]] void fail_not_callable(nb::handle function, nb::handle tree, Extra extra) {
     const char *const name = extra == Extra::kNone   ? "dag_map"
                              : extra == Extra::kPath ? "dag_map_with_path"
@@ -26,7 +25,7 @@ namespace {
          name, short_repr(function).ptr(), advice.c_str());
 }
 
-// Adds a note where a function fails because it got an object that nobody registered, with arrays inside.
+// Adds a note if a function failed because it got an object of an unregistered class, with arrays inside.
 void add_hint(nb::python_error &error, nb::handle leaf) {
     if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_AttributeError)) return;
     const nb::object hint = nb::steal(PyObject_CallOneArg(constants.unopened_hint, leaf.ptr()));
@@ -34,6 +33,7 @@ void add_hint(nb::python_error &error, nb::handle leaf) {
     PyErr_Clear();
 }
 
+// A tree and its rests, taken apart: the arguments of the function for each leaf.
 class Rows {
 public:
     Rows(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
@@ -54,7 +54,7 @@ public:
 
     const Structure &structure() const { return structure_; }
 
-    // What the function returns for the next leaf; or the leaf itself, if the function isn't called for it.
+    // Returns the function's result for the next leaf; or the leaf itself, if the function isn't called for it.
     nb::object next() {
         const size_t i = next_++;
         PyObject *const *const leaf = parts_.leaves().data() + i;
@@ -109,7 +109,7 @@ private:
     std::vector<std::unique_ptr<Leaves>> rests_;
     nb::object kept_paths_;
     Ways made_ways_;                   // not a list: that could be found by its items' referrers, and changed
-    PyObject *const *ways_ = nullptr;  // the one or the other
+    PyObject *const *ways_ = nullptr;  // those of either
     bool is_plain_;
     Buffer<PyObject *, 8> arguments_;  // borrowed from the buffers above
     size_t next_ = 0;
@@ -121,7 +121,7 @@ uint32_t position_of_leaf(const Structure &structure, uint32_t leaf) {
     return at.position();
 }
 
-// What the rows give for this leaf, which is the next one.
+// The result for this leaf, which must be the next one.
 nb::object next_answer(Rows &rows, uint32_t leaf) {
     try {
         return rows.next();
@@ -150,7 +150,7 @@ nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb:
             return build_node(node.kind, at.refs, results, results.size() - node.count, once);
         });
     }
-    // No code of the user's sees when the containers are built, so they are built after all calls.
+    // No Python code can observe when the containers are built, so they are built after all calls.
     RefBuffer<96> answers;
     answers.reserve(structure.num_leaves);
     for (uint32_t i = 0; i < structure.num_leaves; ++i) {

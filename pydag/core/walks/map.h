@@ -7,7 +7,7 @@
 
 namespace pydag {
 
-enum class Extra { kNone, kPath, kAccessor };  // what the function gets before the leaf
+enum class Extra { kNone, kPath, kAccessor };  // an argument of the function before the leaf
 
 // `rests`: a tuple of trees that are matched against `tree`; the function gets their answers behind
 // the leaf. Where a class has an unflatten function, the function runs while the result is being built,
@@ -19,7 +19,7 @@ nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const Fla
 nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select,
                      const FlattenOptions &options, Extra extra);
 
-// The same without a result: what the function returns is dropped.
+// The same without a result: results of the function are dropped.
 void for_each(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
               Extra extra);
 

@@ -141,7 +141,7 @@ void match_rest(const Structure &structure, nb::handle rests, Py_ssize_t number,
     try {
         match(structure, tree, found, classes, Roots(name));
     } catch (nb::python_error &error) {
-        // The paths of that error are those of both trees.
+        // The paths in that error are paths of both trees.
         if (error.matches(sharing_error))
             add_note(nb::borrow(error.value()), "The tree that doesn't fit is " + text_of(name) + ".");
         throw;

@@ -17,8 +17,8 @@ enum class ClassesOf { kThisCall, kAnyTime };
 
 // Fills `found`, empty before, with one object for each leaf of the structure. ValueError where
 // the tree doesn't fit, SharingError where it gives one shared object two answers. Looks first whether it
-// fits as it is (flatten_known.h). `roots`: what the tree is called; a SharingError is about two trees, and doesn't
-// say it.
+// fits as it is (flatten_known.h). `roots`: the name of the tree in messages, except in a SharingError, which is
+// about two trees.
 void match(const Structure &structure, PyObject *tree, Leaves &found, ClassesOf classes = ClassesOf::kThisCall,
            const Roots &roots = Roots());
 
@@ -34,7 +34,7 @@ public:
 protected:
     ~Answers() = default;
 };
-// The other walks can't ask: this one alone.
+// The same, with the caller's `answers`. The walk along a known structure isn't tried, since it can't call them.
 void match(const Structure &structure, PyObject *tree, Leaves &found, Answers &answers, const Roots &roots = Roots());
 
 }  // namespace pydag

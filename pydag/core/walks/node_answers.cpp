@@ -9,7 +9,7 @@
 namespace pydag {
 namespace {
 
-// Whether two references say the same of a node.
+// Whether a structure may have either of two references.
 bool is_same_ref(PyObject *a, PyObject *b) {
     if (a == b) return true;
     if (!KeysBox::check(a) || !KeysBox::check(b)) return false;
@@ -18,8 +18,8 @@ bool is_same_ref(PyObject *a, PyObject *b) {
            std::equal(x.inserted(), x.inserted() + x.size(), y.inserted());
 }
 
-// Owns what is to be visited of an open node. `num_slots`: how many slots there are in all, so they don't move. False
-// if a slot isn't filled.
+// Takes references to the children of an open node that are still to be visited. `num_slots` is the number of all
+// slots, so `waiting` never moves. False if a slot isn't filled.
 bool own(BorrowedFrame &level, RefBuffer<1> &waiting, uint32_t num_slots) {
     if (level.next == level.end || level.is_owned()) return true;
     if (std::find(level.next, level.end, nullptr) != level.end) return false;

@@ -23,7 +23,7 @@ class NodeAnswers {
 public:
     using Levels = Buffer<BorrowedFrame, 24>;
 
-    // Where answers differ from the structure.
+    // The references in which answers differ from the structure.
     OtherRefs other_refs;
 
     bool empty() const { return answers_.empty(); }
@@ -53,7 +53,7 @@ private:
     std::vector<Answer> answers_;
     size_t next_ = 0;             // of those that are given again
     Refs refs_;                   // of a callback at least the registration, even if it failed
-    std::exception_ptr failure_;  // what the last one raised instead
+    std::exception_ptr failure_;  // the exception of the last node, if it failed
     RefBuffer<1> waiting_;        // still to be visited, of nodes that were open when a node was asked
     RefBuffer<128> kept_;
 };

@@ -10,7 +10,7 @@ namespace pydag {
 // Whether a walk would take the object for a leaf. The predicate is asked first.
 bool is_leaf(nb::handle object, const FlattenOptions &options);
 
-// Whether that is so for all items of an iterable; stops at the first item that is no leaf.
+// Whether all items of an iterable are leaves; stops at the first item that isn't.
 bool are_leaves(nb::handle iterable, const FlattenOptions &options);
 
 // (children, entries, spec) of a node: a list, a tuple, and a structure of one leaf for each child,

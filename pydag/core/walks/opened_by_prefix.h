@@ -28,8 +28,8 @@ public:
 private:
     using Partners = std::vector<uint32_t>;  // nodes of the prefix, no leaves
     const IndexedStructure prefix_;
-    RefBuffer<48> kept_;                                               // what is known by address
-    std::unordered_map<PyObject *, Partners> of_object_;               // all that an object meets
+    RefBuffer<48> kept_;                                               // objects that are known by address
+    std::unordered_map<PyObject *, Partners> of_object_;               // those of an object, from all of its slots
     std::unordered_map<uint32_t, std::vector<Partners>> of_children_;  // of each child of a node that was written
     Partners current_;                                                 // of the object that was asked about last
 };

@@ -23,7 +23,7 @@ FlattenOptions FlattenOptions::parse(PyObject *const *values) {
     if (!is_leaf.is_none()) {
         if (!PyCallable_Check(is_leaf.ptr()))
             fail(PyExc_TypeError, "is_leaf must be callable or None, got %U.", short_repr(is_leaf).ptr());
-        // A class would be called with each node, and nearly everything that it makes is true.
+        // A class would be called with each node, and nearly all of its instances are true.
         if (PyType_Check(is_leaf.ptr())) {
             const char *const name = reinterpret_cast<PyTypeObject *>(is_leaf.ptr())->tp_name;
             fail(PyExc_TypeError,

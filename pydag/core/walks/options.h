@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options that every function has that takes a DAG apart.
+// The options of every function that takes a DAG apart.
 #pragma once
 
 #include "base/constants.h"
@@ -19,25 +19,25 @@ class OpenedByPrefix;
 // and, in Python, its type (typing.py), its default and its help (public/options.py).
 enum OptionIndex : size_t { kIsLeaf, kNoneIsLeaf, kNamespace, kIdentity, kNumOptions };
 static_assert(kNumOptions == std::size(Constants{}.option_names), "each option has a name");
-// kNumOptions if no option is called so.
+// kNumOptions if no option has this name.
 size_t index_of_option(PyObject *name);
 
 struct FlattenOptions {
     nb::object is_leaf;  // a predicate, or null
     bool none_is_leaf = false;
     bool leaf_identity = true;         // identity="all"; false: "nodes"
-    OpenedByPrefix *prefix = nullptr;  // the predicate isn't asked about what it opens
+    OpenedByPrefix *prefix = nullptr;  // the predicate isn't asked about objects that it opens
     nb::handle whole;                  // an object that is not opened, or null
     bool asks_names = true;            // false: no class is asked for the names of its children: see open_options.h
-    bool opens_callbacks = true;       // false: what a flatten function would have to open is a leaf
+    bool opens_callbacks = true;       // false: an object that a flatten function opens is a leaf
     NamespaceRef space;
     nb::object space_name;  // between `let_go_of_space` and `take_space`
     // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every
     // structure made in it, as in optree; a setting for all namespaces is part of no structure.
     bool space_is_ordered = false;
-    Roots roots;  // what the tree is called in messages
+    Roots roots;  // the names of the tree in messages
 
-    // Whether the walk has to find out for each object whether it is to be opened.
+    // Whether the walk must ask, for each object, whether to open it.
     bool asks() const { return is_leaf.is_valid() || whole.is_valid(); }
 
     // From the arguments of a call, kNumOptions of them; null: the default.
@@ -55,24 +55,25 @@ struct FlattenOptions {
         if (kFreeThreaded && space_name.is_valid()) space = Namespace::get(space_name);
     }
 
-    // What is tracked by identity, as bits of Identity; `leaves_are_values`: below a node whose leaves have none.
+    // Which objects are tracked by identity, as bits of Identity; `leaves_are_values`: below a node whose leaves have
+    // none.
     uint8_t tracked(bool leaves_are_values) const {
         if (!leaf_identity) return kObjectNode;
         return leaves_are_values ? kObjectNode | kLeafBelowAll : kObjectNode | kObjectLeaf;
     }
 
-    // What a structure depends on besides the tree.
+    // The settings on which a structure depends.
     Setting setting() const { return {space->id(), none_is_leaf, space_is_ordered, asks_names}; }
-    // Sets what the nodes that a walk opens have to know.
+    // Sets the options of opening a node.
     void prepare(OpenOptions &open) const {
         open.space = space.get();
         open.insertion_ordered = space_is_ordered ? 1 : -1;
         open.asks_names = asks_names;
     }
-    // Asks the predicate, which must exist, about an object. RuntimeError if that is no yes or no.
+    // Asks the predicate, which must exist, about an object. RuntimeError if the answer isn't a bool.
     bool ask_to_keep(nb::handle object) const;
 
-    // Sets what a structure says as a whole, once all of its nodes are there.
+    // Completes a structure that has all of its nodes.
     // `has_registered`: one of them is of a registered class.
     void describe(StructureBuilder &builder, size_t num_leaves, bool has_registered) const;
 };

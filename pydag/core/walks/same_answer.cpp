@@ -27,7 +27,7 @@ bool have_same_names(const Keys &a, const Keys &b) {
     return true;
 }
 
-// Two answers, and what is still to compare of them.
+// Compares two answers part by part.
 class Comparison {
 public:
     explicit Comparison(Namespace &space) : space_(space) {}
@@ -72,7 +72,7 @@ private:
         return true;
     }
 
-    // Of two instances of one registered class, or two mappings.
+    // Compares two instances of one registered class, or two mappings.
     bool have_same_parts(nb::handle x, nb::handle y, const TypeInfo &info, uint32_t depth) {
         const nb::object registration = nb::borrow(info.registration);  // code that opens them may unregister it
         const TypeInfo other = as_opened(y.ptr(), info);
@@ -101,7 +101,7 @@ private:
     // Notes that a pair is compared. False if it is compared already: it comes again where parts are shared, and
     // in a cycle.
     bool note_pair(nb::handle x, nb::handle y) {
-        constexpr uint32_t kFew = 32;  // so many are compared again rather than remembered
+        constexpr uint32_t kFew = 32;  // comparing these pairs again costs less than remembering them
         if (++num_compared_ <= kFew) return true;
         return met_.add(x, y);
     }

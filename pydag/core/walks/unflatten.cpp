@@ -56,7 +56,7 @@ public:
         return values_.pop_owned();
     }
 
-    // For the error message, which Python code makes.
+    // Returns the position for an error message. Python code may run from now on.
     uint32_t fail() {
         pause_.end();
         return node_;
@@ -128,17 +128,17 @@ void read_leaves(nb::handle leaves, uint32_t expected, RefBuffer<96> &read) {
     if (read.size() < expected) fail_too_few(expected, static_cast<Py_ssize_t>(read.size()));
 }
 
-// Copies a tree that was just seen to have a structure, object by object: what a dict holds need not be
-// put into a new one where it can be copied as a whole. No Python code runs, so nothing can have changed.
+// Copies a tree that is known to have a structure, object by object: a dict is copied as a whole, and only changed
+// values are put into the copy. No Python code runs, so the tree can't change meanwhile.
 class KnownCopy {
 public:
-    // `objects`: at each node. At an alias it is the anchor's.
+    // `objects`: the object at each node; at an alias the one of the anchor.
     KnownCopy(const Structure &structure, PyObject *const *objects) : structure_(structure), objects_(objects) {
         values_.reserve(structure.num_nodes);
         memo_.reserve(structure.num_shared);
     }
 
-    // Null where the walk had to give up.
+    // Null if the walk had to give up.
     nb::object run() {
         const BuildPause pause;
         PyObject *const *refs = structure_.refs;
@@ -198,18 +198,19 @@ private:
     Buffer<uint32_t, 64> changed_;  // which children of the open nodes are not those of the tree, by their indices
     Nesting<Item> around_;
     MadeOnce once_;
-    Buffer<PyObject *, 16> memo_;  // the copies of the anchors, by number: values own them, or what was made of those
+    Buffer<PyObject *, 16>
+        memo_;  // the copies of the anchors, by number: `values_`, or a container made of its items, owns them
 };
 
-// Null where the tree isn't known, where a signal waits, and where something is wrong.
+// Null if the tree isn't known, if a signal waits, or if something is wrong.
 nb::object copy_known(nb::handle tree, const FlattenOptions &options) {
     const CachedStructure known(tree.ptr(), options.setting());
     BorrowedObjects objects;
     if (known.must_ask() || !look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
-    if (known.structure().nodes[0].is_leaf()) return nb::object();  // may be one that is no tree
+    if (known.structure().nodes[0].is_leaf()) return nb::object();  // which may not be a tree
     try {
         return KnownCopy(known.structure(), objects.data()).run();
-    } catch (nb::python_error &) {  // the general way meets the error again, and says where
+    } catch (nb::python_error &) {  // the other way meets the error again, and names the path
         return nb::object();
     }
 }

@@ -12,7 +12,7 @@
 
 namespace pydag {
 
-// From the leaves in an array that holds them meanwhile. `doing` is what an error says was going on.
+// From an array that owns the leaves meanwhile. An error says that it occurred while `doing`.
 nb::object unflatten(const Structure &structure, PyObject *const *leaves, const char *doing = "unflattening");
 
 // From an iterable of leaves; ValueError where there are too few or too many.

@@ -13,8 +13,8 @@
 namespace pydag {
 namespace {
 
-// New children for one container. `first` is the index of its first object: the container; then what writes it
-// (None: the core); then the `count` children that it has, and the `count` children that it gets.
+// New children for one container. `first` is the index of its objects: the container; its writer (None: the core); its
+// `count` old children; its `count` new children.
 struct Write {
     Kind kind;
     PyObject *const *refs;
@@ -84,7 +84,7 @@ void find_objects(nb::handle target, const NewLeaves &given, NodeObjects &object
     }
 }
 
-// What writes a node whose children change; None: the core.
+// The function that writes a node whose children change; None: the core writes it.
 nb::object find_writer(const VisitedNode &at, nb::handle cls, const NewLeaves &given) {
     const Kind kind = at.node.kind;
     if (!is_writable(kind, at.refs)) {
@@ -127,7 +127,7 @@ void write_leaves(nb::handle target, const NewLeaves &given) {
     Writes writes;
     MadeOnce once;
     PyObject *const *next_leaf = given.leaves;
-    // What replaces a node: the object itself, or a new tuple.
+    // Returns the object that replaces a node: the object itself, or a new tuple.
     const auto replacement = [&](const VisitedNode &at, Stack &results) {
         nb::object object = nb::borrow(objects[at.position]);
         if (at.node.is_leaf()) {

@@ -13,12 +13,12 @@ struct NewLeaves {
     const Structure &structure;  // of the target
     PyObject *const *leaves;     // the new leaf in the place of each; null where the leaf stays
     Namespace &space;
-    // Says how instances of a class are written that a flatten function opens. Called with the class, it returns a
-    // function of the instance and the tuple of its new children, or None if they can't be written. Null: none can.
+    // Finds the writer of a class that a flatten function opens. Called with the class, it returns a function of the
+    // instance and the tuple of its new children, or None if instances can't be written. Null: none can.
     nb::handle writers;
-    // Whether objects may be written whose class is registered with another library by its fields.
+    // Whether to write objects of classes that are registered with another library by their fields.
     bool writes_foreign = false;
-    Roots roots;  // what the target is called in messages
+    Roots roots;  // the names of the target in messages
 };
 
 // ValueError if the target has another structure. TypeError if an object would have to change that can't be written.
