@@ -259,3 +259,25 @@ def test_broadcast() -> None:
     assert pj_tree.leaves(said) == [True, True, False]
     assert said["net"].depth == 3
     assert pj_tree.structure(said) == pj_tree.structure(full)
+
+
+def test_names_of_children_are_asked_for_in_errors_alone() -> None:
+    """`map` asks a class of JAX's registry for no keys, and an error has them in its path."""
+    asked = []
+
+    class Pair:
+        def __init__(self, a: Any, b: Any) -> None:
+            self.a, self.b = a, b
+
+    def with_keys(pair: Pair) -> Any:
+        asked.append(pair)
+        key = jax.tree_util.GetAttrKey
+        return ((key("a"), pair.a), (key("b"), pair.b)), None
+
+    jax.tree_util.register_pytree_with_keys(
+        Pair, with_keys, lambda _, parts: Pair(*parts), lambda pair: ((pair.a, pair.b), None)
+    )
+    assert pj_tree.map(lambda x: 2 * x, [Pair(1.0, 2.0), Pair(3.0, 4.0)])[1].b == 8.0
+    assert not asked
+    with pytest.raises(TypeError, match=r"^tree\[0\]\.b is an object"):
+        pj_tree.map(lambda x: x, [Pair(1.0, object())])
