@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "bind/bind.h"
-#include "nodes/builtin_classes.h"
 #include "nodes/open.h"
 #include "spec/cache.h"
 #include "structure/listing.h"

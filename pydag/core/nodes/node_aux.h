@@ -9,6 +9,12 @@
 
 namespace pydag {
 
+// What a node has besides its class and its children; optree calls this node data. For a mapping its keys, as a list in
+// the order of traversal; for a defaultdict its default factory, too, before them; for a namedtuple or struct sequence
+// its class; for a deque its limit; for a custom node its aux_data; for a class that is opened by its fields their
+// names, and the values of its meta fields. None for all other nodes.
+nb::object node_data(Kind kind, PyObject *const *refs);
+
 // For a deque maxlen, for a custom node its own aux_data, for fields (names, values of the meta fields), and the names
 // as they were set where that is another order, for a struct sequence None, for a frozendict its keys (as inserted, as
 // traversed). Null for a node that JAX can open.

@@ -13,7 +13,7 @@
 #include "base/interrupt.h"
 #include "base/tuples.h"
 #include "nodes/build.h"
-#include "nodes/node_data.h"
+#include "nodes/node_aux.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"

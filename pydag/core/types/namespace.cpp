@@ -4,14 +4,24 @@
 #include "base/constants.h"
 #include "base/error.h"
 #include "base/threads.h"
+#include "types/class_table.h"
 #include "types/registry.h"
-#include "types/type_table.h"
 
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 namespace pydag {
+
+struct KnownType {
+    nb::object registration = {};  // what `info` borrows
+    TypeInfo info = {};
+};
+// What is remembered of each class that was looked up.
+struct TypeTable : ClassTable<KnownType> {
+    std::unique_ptr<TypeTable> next;  // of those that wait to be released
+};
+
 namespace {
 
 void (*forget_what_was_made)(PyTypeObject *) = nullptr;  // set when the module is made

@@ -5,62 +5,51 @@
 #include "base/tuples.h"
 
 #include <algorithm>
-#include <new>
 #include <unordered_map>
 #include <vector>
 
 namespace pydag {
 namespace {
 
-// Lives as long as the process: destroying it after the interpreter is gone would crash. Nothing is released while the
-// mutex is held.
-using Table = std::unordered_map<PyObject *, std::vector<nb::object>>;
+// By class. Lives as long as the process: destroying it after the interpreter is gone would crash. Nothing is released
+// while the mutex is held.
+using Table = std::unordered_multimap<PyObject *, nb::object>;
 Table &table() {
     static Table *const instance = new Table;
     return *instance;
 }
 
-// Where a class is registered; the end of `registrations` where it isn't. Both are exact strings.
-std::vector<nb::object>::iterator find_in(std::vector<nb::object> &registrations, nb::handle namespace_) {
-    return std::find_if(registrations.begin(), registrations.end(), [=](const nb::object &box) {
-        return PyUnicode_Compare(RegistrationBox::of(box).namespace_.ptr(), namespace_.ptr()) == 0;
+// Where a class is registered; the end of the table where it isn't. The namespaces are exact strings.
+Table::iterator find_in_table(nb::handle namespace_, nb::handle type) {
+    const auto [first, last] = table().equal_range(type.ptr());
+    const auto found = std::find_if(first, last, [=](const auto &entry) {
+        return PyUnicode_Compare(RegistrationBox::of(entry.second).namespace_.ptr(), namespace_.ptr()) == 0;
     });
+    return found == last ? table().end() : found;
 }
 
 }  // namespace
 
 nb::object find_own(nb::handle namespace_, nb::handle type) {
     const Guard guard(registry_mutex);
-    const auto of_class = table().find(type.ptr());
-    if (of_class == table().end()) return nb::object();
-    const auto found = find_in(of_class->second, namespace_);
-    return found == of_class->second.end() ? nb::object() : *found;
+    const auto found = find_in_table(namespace_, type);
+    return found == table().end() ? nb::object() : found->second;
 }
 
 bool add_own(nb::handle registration) {
-    PyObject *const type = RegistrationBox::of(registration).type.ptr();
+    const Registration &added = RegistrationBox::of(registration);
     const Guard guard(registry_mutex);
-    const auto of_class = table().try_emplace(type).first;
-    auto &registrations = of_class->second;
-    if (find_in(registrations, RegistrationBox::of(registration).namespace_) != registrations.end()) return false;
-    try {
-        registrations.push_back(nb::borrow(registration));
-    } catch (const std::bad_alloc &) {
-        if (registrations.empty()) table().erase(of_class);
-        throw;
-    }
+    if (find_in_table(added.namespace_, added.type) != table().end()) return false;
+    table().emplace(added.type.ptr(), nb::borrow(registration));
     return true;
 }
 
 nb::object remove_own(nb::handle namespace_, nb::handle type) {
     const Guard guard(registry_mutex);
-    const auto of_class = table().find(type.ptr());
-    if (of_class == table().end()) return nb::object();
-    const auto found = find_in(of_class->second, namespace_);
-    if (found == of_class->second.end()) return nb::object();
-    nb::object removed = std::move(*found);  // the caller releases it, which may come back here
-    of_class->second.erase(found);
-    if (of_class->second.empty()) table().erase(of_class);
+    const auto found = find_in_table(namespace_, type);
+    if (found == table().end()) return nb::object();
+    nb::object removed = std::move(found->second);  // the caller releases it, which may come back here
+    table().erase(found);
     return removed;
 }
 
@@ -68,8 +57,7 @@ nb::object registered_classes() {
     std::vector<nb::object> boxes;
     {
         const Guard guard(registry_mutex);
-        for (const auto &[type, registrations] : table())
-            boxes.insert(boxes.end(), registrations.begin(), registrations.end());
+        for (const auto &[type, registration] : table()) boxes.push_back(registration);
     }
     nb::object list = checked(PyList_New(0));
     for (const nb::object &box : boxes) {

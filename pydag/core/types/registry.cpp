@@ -200,9 +200,17 @@ void set_identity_everywhere(nb::object type) {
     forget_types();
 }
 
-void set_builtin_class(Kind kind, PyTypeObject *type) {
-    incref(as_object(type));
-    detail::builtin_classes[static_cast<size_t>(kind)] = type;
+void add_builtin_classes() {
+    const std::pair<Kind, PyTypeObject *> classes[] = {
+        {Kind::kNone, Py_TYPE(Py_None)},     {Kind::kTuple, &PyTuple_Type},
+        {Kind::kList, &PyList_Type},         {Kind::kDict, &PyDict_Type},
+        {Kind::kOrderedDict, &PyODict_Type}, {Kind::kDefaultDict, constants.default_dict},
+        {Kind::kDeque, constants.deque},     {Kind::kFrozenDict, constants.frozen_dict},
+    };
+    for (const auto &[kind, type] : classes) {
+        if (type) incref(as_object(type));
+        detail::builtin_classes[static_cast<size_t>(kind)] = type;
+    }
 }
 
 void watch_registry(nb::handle dict) { globals().registries.add(dict); }

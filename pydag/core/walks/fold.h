@@ -31,7 +31,7 @@ nb::object rewrite(nb::handle function, nb::handle tree, const FlattenOptions &o
 nb::object intern(nb::handle tree, const FlattenOptions &options);
 
 // What a function is called with for a node: the object, built of the results of its parts; or its
-// class, its data (nodes/node_data.h) and a tuple of the results of its parts.
+// class, its data (nodes/node_aux.h) and a tuple of the results of its parts.
 enum class NodeCall { kBuilt, kParts };
 
 // Calls `leaf_function(leaf)` once for each distinct leaf and `node_function` once for each distinct

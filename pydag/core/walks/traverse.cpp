@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 #include "nodes/build.h"
-#include "nodes/node_data.h"
+#include "nodes/node_aux.h"
 #include "walks/fold.h"
 #include "walks/fold_structure.h"
 
