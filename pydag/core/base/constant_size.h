@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which constants the core may keep alive after the user has dropped them: small texts, small numbers and None.
+// Which constants the core may keep alive after the user has dropped them: small texts, small numbers, None, and
+// tuples of these.
 #pragma once
 
 #include "base/capi.h"
@@ -26,6 +27,18 @@ inline size_t small_constant_size(PyObject *object) {
         return 0;
     }
     return content <= kLargestConstant ? kHeader + content : 0;
+}
+// The same; tuples of such constants count, too.
+inline size_t constant_size(PyObject *object) {
+    if (!PyTuple_CheckExact(object)) return small_constant_size(object);
+    size_t total = 64;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
+        PyObject *const item = PyTuple_GET_ITEM(object, i);
+        const size_t size = item ? small_constant_size(item) : 0;
+        if (size == 0) return 0;
+        total += size;
+    }
+    return total;
 }
 
 }  // namespace pydag

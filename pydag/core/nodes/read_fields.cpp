@@ -15,13 +15,6 @@
 namespace pydag::detail {
 namespace {
 
-// The `__dict__` of an instance; null where it has none, or where making it fails.
-nb::object dict_of(PyObject *object) {
-    nb::object dict = nb::steal(PyObject_GenericGetDict(object, nullptr));
-    if (!dict.is_valid()) PyErr_Clear();
-    return dict;
-}
-
 // The index of the field of this name; the number of fields if there is none.
 size_t find_name(const std::vector<FieldAccess> &fields, PyObject *name) {
     size_t i = 0;
@@ -46,29 +39,16 @@ bool has_just_fields(const Registration &registration, const std::vector<DictFie
     return num_met == fields.size();
 }
 
-// Remembers the order in which an instance has the fields that are in its `__dict__`: mostly the next instance of
-// the class has them in the same order. Other attributes may stand between them.
 bool read_dict_fields(const Registration &registration, std::vector<DictField> &order, PyObject *dict,
                       PyObject **values, PyObject **meta, HeldBy held) {
     const Locked locked(dict);
     if (registration.must_have_just_fields() && PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(order.size()) &&
         !has_just_fields(registration, order, dict))
         return false;
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    for (auto field = order.begin(); field != order.end();) {
-        if (!PyDict_Next(dict, &position, &key, &value)) return false;
-        if (key != field->name) [[unlikely]] {
-            const auto is_key = [=](const DictField &later) { return later.name == key; };
-            const auto found = std::find_if(field + 1, order.end(), is_key);
-            if (found == order.end()) continue;
-            std::iter_swap(field, found);
-        }
-        (field->is_meta ? meta : values)[field->index] = value;
+    return read_in_order(dict, order, [&](const DictField &field, PyObject *value) {
+        (field.is_meta ? meta : values)[field.index] = value;
         held.keep(value);
-        ++field;
-    }
-    return true;
+    });
 }
 
 bool read_slots(PyObject *object, const std::vector<FieldAccess> &fields, PyObject **values, HeldBy held) {
@@ -99,7 +79,7 @@ bool read_named(PyObject *object, const Registration &registration, OpenOptions 
     nb::object dict;
     auto &order = registration.learned.get().dict_order;
     if (!order.empty() || (registration.must_have_just_fields() && Py_TYPE(object)->tp_dictoffset != 0)) {
-        dict = dict_of(object);
+        dict = instance_dict(object);
         if (!dict.is_valid() || !read_dict_fields(registration, order, dict.ptr(), values, meta, held)) return false;
     }
     if (options) options->owns_attributes = owns_attributes(registration, dict.ptr());
@@ -118,7 +98,7 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
     for (size_t i = 0; i < fields.size(); ++i) meta[i] = nullptr;  // the keys decide which of them are written
     nb::object dict;
     if (Py_TYPE(object)->tp_dictoffset != 0) {
-        dict = dict_of(object);
+        dict = instance_dict(object);
         if (!dict.is_valid()) return false;
         const Locked locked(dict.ptr());
         Py_ssize_t position = 0;
@@ -148,7 +128,7 @@ bool read_all(PyObject *object, const Registration &registration, OpenOptions *o
 
 bool has_just_its_fields(PyObject *object, const Registration &registration) {
     const GcPause pause;  // making the dict could start a collection, which runs finalizers
-    const nb::object dict = dict_of(object);
+    const nb::object dict = instance_dict(object);
     if (!dict.is_valid()) return false;
     const Locked locked(dict.ptr());
     return has_just_fields(registration, registration.learned.get().dict_order, dict.ptr());

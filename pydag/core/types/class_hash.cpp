@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "base/text_hash.h"
 #include "types/class_table.h"
+#include "types/fields.h"
 
 #include <new>
 
@@ -12,15 +13,6 @@ namespace pydag {
 namespace {
 
 ClassTable<uint64_t> &table() { return OwnOfThread<ClassTable<uint64_t>>::get(); }
-
-// What stands in the class's own `__dict__`; null where nothing does. No key is compared.
-nb::object own_attribute(PyObject *attributes, PyObject *name) {
-    const Locked locked(attributes);
-    Py_ssize_t position = 0;
-    for (PyObject *key, *value; PyDict_Next(attributes, &position, &key, &value);)
-        if (key == name) return nb::borrow(value);
-    return nb::object();
-}
 
 uint64_t hash_of_name(PyTypeObject *type) {
     if (!is_heap_type(type)) {
@@ -30,8 +22,8 @@ uint64_t hash_of_name(PyTypeObject *type) {
     }
     uint64_t hash = mix_if_text(2, reinterpret_cast<PyHeapTypeObject *>(type)->ht_qualname);
     const nb::object attributes = dict_of_class(type);
-    hash = mix_if_text(hash, own_attribute(attributes.ptr(), constants.module).ptr());
-    const nb::object owned_names = own_attribute(attributes.ptr(), constants.fields);
+    hash = mix_if_text(hash, find_by_address(attributes.ptr(), constants.module).ptr());
+    const nb::object owned_names = find_by_address(attributes.ptr(), constants.fields);
     PyObject *const names = owned_names.ptr();
     const bool has_names = names && PyTuple_CheckExact(names) && PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS);
     for (Py_ssize_t i = 0; has_names && i < PyTuple_GET_SIZE(names); ++i)

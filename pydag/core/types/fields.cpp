@@ -100,6 +100,21 @@ nb::object read_field(PyObject *object, const FieldAccess &field) {
          kind ? "; it is read from __dict__ or a slot, not from what the class has of that name" : "");
 }
 
+nb::object instance_dict(PyObject *object) {
+    if (Py_TYPE(object)->tp_dictoffset == 0) return nb::object();
+    nb::object dict = nb::steal(PyObject_GenericGetDict(object, nullptr));
+    if (!dict.is_valid()) PyErr_Clear();
+    return dict;
+}
+
+nb::object find_by_address(PyObject *dict, PyObject *key) {
+    const Locked locked(dict);
+    Py_ssize_t position = 0;
+    for (PyObject *other, *value; PyDict_Next(dict, &position, &other, &value);)
+        if (other == key) return nb::borrow(value);
+    return nb::object();
+}
+
 bool has_plain_layout(nb::handle cls) {
     // Every class on the way to `object` by which instances grow must be a Python class, and have
     // grown by attributes alone: then the memory is freed by the generic functions.

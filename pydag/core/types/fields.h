@@ -30,6 +30,10 @@ bool takes_assignment(PyTypeObject *type, PyObject *name);
 // no descriptor, that is taken: a dataclass keeps defaults there. May run the code of a key in `__dict__`
 // that is no exact string.
 nb::object read_field(PyObject *object, const FieldAccess &field);
+// The `__dict__` of an instance; null, and no error, where it has none or can't make it.
+nb::object instance_dict(PyObject *object);
+// What a dict has under this very key object; null if nothing. Keys aren't compared, so no Python code runs.
+nb::object find_by_address(PyObject *dict, PyObject *key);
 // A `__slots__` member: owned by the instance, or null where it is not set.
 inline PyObject *&slot_at(PyObject *object, Py_ssize_t offset) {
     return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + offset);

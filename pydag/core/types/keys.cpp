@@ -18,19 +18,6 @@ bool is_constant(PyObject *key) {
            PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
 }
 
-// About how many bytes a key takes that may be kept; 0 for any other.
-size_t size_to_keep(PyObject *key) {
-    if (!PyTuple_CheckExact(key)) return small_constant_size(key);
-    size_t total = 64;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
-        PyObject *const item = PyTuple_GET_ITEM(key, i);
-        const size_t size = item ? small_constant_size(item) : 0;
-        if (size == 0) return 0;
-        total += size;
-    }
-    return total;
-}
-
 }  // namespace
 
 bool has_constant_hash(PyObject *key) {
@@ -58,7 +45,7 @@ nb::object Keys::order() const {
 size_t Keys::num_bytes() const {
     size_t total = sizeof(Keys);
     for (uint32_t i = 0; i < count; ++i) {
-        const size_t size = size_to_keep(inserted_key(i));
+        const size_t size = constant_size(inserted_key(i));
         if (size == 0) return 0;
         constexpr size_t kInTemplate = 40;
         total += size + kItemSize + kInTemplate;

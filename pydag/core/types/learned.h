@@ -12,10 +12,32 @@ namespace pydag {
 
 // A field that is found in the `__dict__` of instances.
 struct DictField {
-    PyObject *name;  // borrowed from the FieldAccess
-    uint32_t index;  // among the data fields or the meta fields
-    bool is_meta;
+    PyObject *name;  // an exact string, borrowed
+    uint32_t index;  // among the data fields or the meta fields; with a stand-in, among all parts of the instance
+    bool is_meta;    // a part of aux_data, no child
 };
+
+// Calls `take(field, value)` for each of the fields. They are sorted into the order in which this dict has them: mostly
+// the next dict has them in the same order. Other keys may stand between them. False where a field is missing. Runs no
+// Python code.
+template <class Take>
+bool read_in_order(PyObject *dict, std::vector<DictField> &fields, Take take) {
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    for (auto next = fields.begin(); next != fields.end();) {
+        if (!PyDict_Next(dict, &position, &key, &value)) return false;
+        if (key != next->name) [[unlikely]] {
+            const auto is_key = [=](const DictField &field) {
+                return is_exact_str(key) && is_same_name(field.name, key);
+            };
+            const auto found = std::find_if(next, fields.end(), is_key);
+            if (found == fields.end()) continue;
+            std::iter_swap(next, found);
+        }
+        take(*next++, value);
+    }
+    return true;
+}
 
 struct Learned {
     // The named fields that aren't slots, in the order in which the last instance had them.

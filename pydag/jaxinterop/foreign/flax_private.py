@@ -17,31 +17,42 @@ from pydag.registry.class_table import bases_of, inherits, names_in
 _NODES = "_pytree__nodes"
 # The slots of a Variable for its value and its metadata.
 _RAW_VALUE, _METADATA = "_raw_value", "_var_metadata"
+# The slot that says under which trace an instance was made.
+_FRESH = "_trace_state"
 
 
-class BySlots(NamedTuple):
-    """Instances with slots, as `_core.stand_in_by_slots` describes them."""
-
-    child: str | None
-    entry: str | None
-    items: str | None
-    plain: tuple[str, ...]
-    fresh: str
-    make_fresh: Callable[[], Any]
-    write: Callable[[Any, Any], None] | None
+# (children, aux_data, names of the children), as the core gets them of a flatten function.
+Opened = tuple[tuple[Any, ...], Any, tuple[Any, ...] | None]
 
 
-class ByAttributes(NamedTuple):
-    """Instances say themselves which attributes are children: `_core.stand_in_by_attributes`."""
+class Places(NamedTuple):
+    """Where the instances of a class keep their parts, as `_core.add_layout` takes it."""
 
-    kinds: str
-    kinds_class: type
-    mapping: str
-    # An instance that has one of these attributes itself is flax's to open.
-    not_of_instances: tuple[str, ...]
+    slots: tuple[str, ...] = ()
+    dict: str | None = None
+    kinds: tuple[str, type, str] | None = None
+    fresh: str | None = None
+    make_fresh: Callable[[], Any] | None = None
+    write: Callable[[Any, Any, Sequence[Any]], None] | None = None
 
 
-def opened_by_flax(cls: type, entry: Any) -> BySlots | ByAttributes | None:
+class Layout(NamedTuple):
+    """The parts of an instance and of those like it, as `_core.add_layout` takes them."""
+
+    names: tuple[str, ...]
+    children: tuple[int, ...]
+    aux_data: Any
+
+
+class Known(NamedTuple):
+    """How a library opens and builds the instances of a class."""
+
+    places: Places
+    layout: Callable[[Any, Opened], Layout | None]
+    """That of an instance, given what the library said of it; None where the core can't open it."""
+
+
+def opened_by_flax(cls: type, entry: Any) -> Known | None:
     """How flax opens and builds the instances of a class; None where that isn't known.
 
     Args:
@@ -51,7 +62,7 @@ def opened_by_flax(cls: type, entry: Any) -> BySlots | ByAttributes | None:
         return None
     for known in (_variables, _states, _pytrees):
         try:
-            found: BySlots | ByAttributes | None = known(cls, entry)
+            found: Known | None = known(cls, entry)
         except (AttributeError, KeyError):  # another release, or one that isn't whole yet
             continue
         if found is not None:
@@ -107,26 +118,34 @@ def _is_flaxs(cls: type) -> bool:
     return type(module) is str and module.startswith("flax.")
 
 
-def _variables(cls: type, entry: Any) -> BySlots | None:
+def _variables(cls: type, entry: Any) -> Known | None:
     library: Any = sys.modules["flax.nnx.variablelib"]
     build = entry.from_iter
     if entry.to_iter is not library._variable_flatten or not isinstance(build, functools.partial):
         return None
     if build.func is not library._variable_unflatten or build.args[0] is not cls or build.keywords:
         return None
-    make_fresh, write = _trace_state(), library.Variable.set_raw_value
-    return BySlots(_RAW_VALUE, "value", _METADATA, (), "_trace_state", make_fresh, write)
+    set_raw_value = library.Variable.set_raw_value
+
+    def write(variable: Any, _: Any, children: Sequence[Any]) -> None:
+        set_raw_value(variable, children[0])
+
+    def layout(_: Any, opened: Opened) -> Layout:
+        names = tuple(name for name, _ in opened[1])
+        return Layout(names, (0,), tuple(([name], i) for i, name in enumerate(names, 1)))
+
+    return Known(Places((_RAW_VALUE,), _METADATA, None, _FRESH, _trace_state(), write), layout)
 
 
-def _states(cls: type, entry: Any) -> BySlots | None:
+def _states(cls: type, entry: Any) -> Known | None:
     library: Any = sys.modules["flax.nnx.pytreelib"]
     if cls is not library.PytreeState or entry.to_iter is not library._flatten_pytree_state:
         return None
-    plain = ("_initializing", "_is_setup")
-    return BySlots(None, None, None, plain, "_trace_state", _trace_state(), None)
+    places = Places(("_initializing", "_is_setup"), None, None, _FRESH, _trace_state())
+    return Known(places, lambda *_: Layout((), (), (0, 1)))
 
 
-def _pytrees(cls: type, entry: Any) -> ByAttributes | None:
+def _pytrees(cls: type, entry: Any) -> Known | None:
     library: Any = sys.modules["flax.nnx.pytreelib"]
     own = names_in(library.Pytree)
     is_flaxs = (
@@ -136,8 +155,25 @@ def _pytrees(cls: type, entry: Any) -> ByAttributes | None:
     )
     if not is_flaxs:
         return None
-    kinds_class = library.graphlib.HashableMapping
-    return ByAttributes(_NODES, kinds_class, "_mapping", ("_pytree__has_int_keys",))
+    kinds = _NODES, library.graphlib.HashableMapping, "_mapping"
+    return Known(Places((), "", kinds, write=_assign_attributes), _layout_of_attributes)
+
+
+def _layout_of_attributes(node: Any, opened: Opened) -> Layout | None:
+    attributes, (keys, other_keys, _) = vars(node), opened[1]
+    names = tuple(str(key) for key in (*keys, *other_keys))
+    # An instance that says itself whether it has numbers as keys is flax's to open.
+    if set(names) != attributes.keys() or "_pytree__has_int_keys" in attributes:
+        return None
+    others = tuple(range(len(keys), len(names)))
+    return Layout(names, tuple(range(len(keys))), ([keys], [other_keys], others))
+
+
+def _assign_attributes(node: Any, aux_data: Any, children: Sequence[Any]) -> None:
+    """Assigns to the attributes: so the class decides what may be assigned, and when."""
+    for key, child in zip(aux_data[0], children, strict=True):
+        if vars(node).get(str(key)) is not child:
+            setattr(node, str(key), child)
 
 
 def _trace_state() -> Callable[[], Any]:
