@@ -4,6 +4,7 @@
 #include "base/constant_size.h"
 #include "base/error.h"
 #include "base/tuples.h"
+#include "types/alike.h"
 #include "types/aux_recipe.h"
 #include "types/fields.h"
 
@@ -13,33 +14,6 @@ namespace pydag {
 namespace {
 
 constexpr size_t kMostLayouts = 64, kMostNames = size_t{1} << 16;  // of one class
-
-using Objects = Buffer<PyObject *, 16>;
-
-void add_items(PyObject *dict, Objects &parts) {
-    Py_ssize_t position = 0;
-    for (PyObject *key, *value; PyDict_Next(dict, &position, &key, &value);) parts.push(key), parts.push(value);
-}
-
-// What an instance of a class with a plain layout consists of.
-void add_all_parts(PyObject *object, Objects &parts) {
-    for (PyTypeObject *type = Py_TYPE(object); type && is_heap_type(type); type = type->tp_base)
-        for (const PyMemberDef *member = type->tp_members; member && member->name; ++member)
-            parts.push(read_slot(object, member->offset));
-    if (const nb::object dict = instance_dict(object); dict.is_valid()) add_items(dict.ptr(), parts);
-}
-
-// Whether two objects are made of the same objects, or, down to this depth, of objects that are alike. False if that
-// can't be told without running Python code.
-bool are_alike(PyObject *a, PyObject *b, int depth) {
-    if (a == b) return true;
-    if (!a || !b || depth == 0 || Py_TYPE(a) != Py_TYPE(b) || !has_plain_layout(as_object(Py_TYPE(a)))) return false;
-    Objects parts, others;
-    add_all_parts(a, parts), add_all_parts(b, others);
-    const auto are_alike_below = [=](PyObject *x, PyObject *y) { return are_alike(x, y, depth - 1); };
-    return std::equal(parts.data(), parts.data() + parts.size(), others.data(), others.data() + others.size(),
-                      are_alike_below);
-}
 
 }  // namespace
 
