@@ -88,7 +88,7 @@ template <class Fits>
 StandIn::Layout *StandIn::find_layout(Fits fits) {
     for (auto layout = layouts_.begin(); layout != layouts_.end(); ++layout) {
         if (!fits(**layout)) continue;
-        std::rotate(layouts_.begin(), layout, layout + 1);
+        if (layout != layouts_.begin()) std::rotate(layouts_.begin(), layout, layout + 1);
         return layouts_.front().get();
     }
     return nullptr;
@@ -103,12 +103,9 @@ StandIn::Layout *StandIn::read(PyObject *object, Parts &parts, Fits fits) {
     const Py_ssize_t size = dict.is_valid() ? PyDict_GET_SIZE(dict.ptr()) : 0;
     // This function has the second reference to the dict.
     parts.are_owned = !dict.is_valid() || places_.dict_slot || has_references(dict.ptr(), 2);
-    for (const Py_ssize_t offset : places_.slots) {
-        parts.values.push(read_slot(object, offset));
-        if (!parts.values.back()) return nullptr;
-    }
-    parts.values.extend(static_cast<size_t>(size));
-    PyObject **const values = parts.values.data();
+    PyObject **const values = parts.values.extend(places_.slots.size() + static_cast<size_t>(size)), **next = values;
+    for (const Py_ssize_t offset : places_.slots)
+        if (!(*next++ = read_slot(object, offset))) return nullptr;
     const auto take = [=](const DictField &field, PyObject *value) { values[field.index] = value; };
     return find_layout([&](Layout &layout) {
         return static_cast<Py_ssize_t>(layout.num_names()) == size &&
