@@ -5,6 +5,7 @@
 import gc
 import weakref
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import pytest
 from flax import nnx
 from hypothesis import given
 from hypothesis import strategies as st
+from operations import python_calls
 
 import pydag
 from pydag import _core, jaxinterop
@@ -243,6 +245,18 @@ def test_what_is_remembered_keeps_nothing_of_the_users() -> None:
         del bag, settings
         gc.collect()
         assert [reference() for reference in gone] == [None] * len(gone)
+
+
+@pytest.mark.parametrize(
+    "container", [nnx.List, lambda items: nnx.Dict({str(i): x for i, x in enumerate(items)})]
+)
+def test_a_known_container_is_opened_by_the_core(container: Any) -> None:
+    """flax's functions open and build the first instance alone, also where names are numbers."""
+    tree = container([nnx.Param(i * ONE) for i in range(30)])
+    for work in (pydag.dag_copy, pydag.dag_flatten):
+        known = partial(work, tree, namespace="jax")
+        known()
+        assert [name for name in python_calls(known) if "flatten" in name] == []
 
 
 def test_a_class_with_functions_of_its_own() -> None:

@@ -5,9 +5,9 @@
 #include "base/equality.h"
 #include "base/error.h"
 #include "structure/node_difference.h"
-#include "structure/prefix.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
+#include "structure/prefix.h"
 
 #include <vector>
 

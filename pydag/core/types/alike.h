@@ -27,10 +27,11 @@ inline void add_all_parts(PyObject *object, Objects &parts) {
     if (const nb::object dict = instance_dict(object); dict.is_valid()) add_items(dict.ptr(), parts);
 }
 
-// Whether two objects are made of the same objects, or, down to this depth, of objects that are alike. False if that
+// Whether two objects are the same or equal names, or, down to this depth, are made of such objects. False if that
 // can't be told without running Python code.
 inline bool are_alike(PyObject *a, PyObject *b, int depth) {
     if (a == b) return true;
+    if (a && b && is_exact_str(a) && is_exact_str(b)) return PyUnicode_Compare(a, b) == 0;
     if (!a || !b || depth == 0 || Py_TYPE(a) != Py_TYPE(b) || !has_plain_layout(as_object(Py_TYPE(a)))) return false;
     Objects parts, others;
     add_all_parts(a, parts), add_all_parts(b, others);

@@ -2,8 +2,8 @@
 #include "types/class_hash.h"
 
 #include "base/constants.h"
-#include "base/threads.h"
 #include "base/text_hash.h"
+#include "base/threads.h"
 #include "types/class_table.h"
 #include "types/fields.h"
 

@@ -213,9 +213,11 @@ bool StandIn::has_same_parts(PyObject *a, PyObject *b) const {
         for (const Py_ssize_t offset : places_.slots) found->push(read_slot(object, offset));
         if (const nb::object dict = dict_in(object); dict.is_valid()) add_items(dict.ptr(), *found);
     }
-    const bool are_same =
-        std::equal(parts.data(), parts.data() + parts.size(), others.data(), others.data() + others.size());
-    return are_same && (!places_.fresh || are_alike(read_slot(a, places_.fresh), read_slot(b, places_.fresh), 2));
+    // The library may have made the names of attributes anew, of numbers.
+    const auto are_same = [](PyObject *x, PyObject *y) { return are_alike(x, y, 0); };
+    return std::equal(parts.data(), parts.data() + parts.size(), others.data(), others.data() + others.size(),
+                      are_same) &&
+           (!places_.fresh || are_alike(read_slot(a, places_.fresh), read_slot(b, places_.fresh), 2));
 }
 
 std::optional<bool> StandIn::try_out(const Registration &registration, PyObject *aux_data, PyObject *const *children,
