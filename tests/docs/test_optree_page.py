@@ -45,7 +45,7 @@ def test_every_name_of_optree_is_on_the_page() -> None:
 def test_every_name_of_ours_is_there(name: str) -> None:
     """pydag has each name, and it is the one that the page's rule, or the name's row, gives."""
     if name == "MAX_RECURSION_DEPTH":
-        assert name not in pydag.__all__
+        assert not hasattr(pydag, name)
         return
     ours = our_name(name)
     rule = re.sub("^tree", "dag", name).replace("pytree", "pydag")
