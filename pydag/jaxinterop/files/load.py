@@ -115,11 +115,7 @@ def load(
 
 
 def _kinds(loaded: Loaded, wanted: Sequence[Any] | None) -> dict[int, str]:
-    """What each leaf is to be that is more than an array of its type, by its number.
-
-    Args:
-        wanted: The leaves of `like`; None where there is none.
-    """
+    """What each leaf is to be that is more than an array of its type, by its number."""
     file = loaded.source
     noted = file.kinds()
     names = leaf_names(Listing.of(loaded.spec))[1]
@@ -194,10 +190,8 @@ def _small_ones(leaves: Sequence[Leaf], numbers: Sequence[int]) -> dict[int, jax
 
 
 def _on_devices(array: Any, sharding: Any) -> jax.Array:
+    # Copies: mapped memory may change with the file.
     if isinstance(sharding, jax.sharding.Sharding):
-        # A copy: mapped memory may change with the file.
-        parts = lambda index: np.array(array[index])  # noqa: E731 (a name for what JAX calls)
-        placed: jax.Array = jax.make_array_from_callback(array.shape, sharding, parts)
-    else:
-        placed = jax.device_put(np.array(array), sharding)
+        return jax.make_array_from_callback(array.shape, sharding, lambda i: np.array(array[i]))
+    placed: jax.Array = jax.device_put(np.array(array), sharding)
     return placed

@@ -80,7 +80,13 @@ def save(
     check_path(path, tree, "save(path, tree)")
     opened = Opened(tree, namespace, identity)
     leaves, spec = _core.flatten_at(opened.tree, "tree", namespace=namespace, identity=identity)
-    _check_concrete(leaves, spec)
+    are_traced = of_class(leaves, lambda cls: issubclass(cls, jax.core.Tracer))
+    for i in itertools.compress(range(len(leaves)), are_traced):
+        raise TypeError(
+            f"{path_texts(spec, 'tree')[i]} is traced, and has no numbers: "
+            f"{short_repr(leaves[i])}\n"
+            "  Save what the transformed function returns, outside of it."
+        )
     if _spans_processes(leaves, spec) and jax.process_index() != 0:
         return
     _check_rest(leaves, spec, structure)
@@ -90,16 +96,6 @@ def save(
     for i in others:
         contents[i] = content(leaves[i])
     write(path, contents, spec, identity, structure, shard_size, progress, kinds)
-
-
-def _check_concrete(leaves: list[Leaf], spec: PyDagSpec) -> None:
-    are_traced = of_class(leaves, lambda cls: issubclass(cls, jax.core.Tracer))
-    for i in itertools.compress(range(len(leaves)), are_traced):
-        raise TypeError(
-            f"{path_texts(spec, 'tree')[i]} is traced, and has no numbers: "
-            f"{short_repr(leaves[i])}\n"
-            "  Save what the transformed function returns, outside of it."
-        )
 
 
 def _spans_processes(leaves: list[Leaf], spec: PyDagSpec) -> bool:

@@ -45,11 +45,6 @@ def explain_miss(source: Source, content: Content, known: Sequence[Content]) -> 
     _logger.warning("%s is traced again: its arguments differ\n%s", source.text, shown)
 
 
-def _is_count(value: Any) -> bool:
-    """Whether it is a number. A flag, which has two values, doesn't compile again and again."""
-    return is_number(value) and not isinstance(value, bool | np.bool_)
-
-
 class ChangingNumbers:
     """Warns of a function once."""
 
@@ -69,7 +64,9 @@ class ChangingNumbers:
         for i, position in enumerate(content.positions):
             values = [c.values[i] for c in last]
             changes = not any(itertools.starmap(_core.is_same_value, itertools.pairwise(values)))
-            if changes and all(map(_is_count, values)):
+            # A flag, which has two values, doesn't compile again and again.
+            are_counts = all(is_number(x) and not isinstance(x, bool | np.bool_) for x in values)
+            if changes and are_counts:
                 self._has_warned = True
                 self._source.warn(
                     f"{self._source.text} is compiled anew for each value of "

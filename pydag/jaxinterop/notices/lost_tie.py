@@ -133,9 +133,7 @@ def _two_of_one(
 ) -> tuple[str, str] | None:
     """Two places of one leaf of the argument that hold two objects in the result.
 
-    None if the two were probably not tied on purpose.
-
-    Places in two parts that were copies of each other may become two.
+    None if the two were probably not tied on purpose, or are in copies, which may become two.
     """
     texts, listing = _core.path_texts(own, ""), Listing.of(spec)
     copies = parallel_copies(listing)
@@ -150,7 +148,9 @@ def _two_of_one(
         met[number].setdefault(copy, place)
         if not before or _starts_equal(leaves[number]):
             continue
-        if not _is_of_tuples(listing, number):
+        slots = listing.slots_of(listing.leaves[number])
+        kinds = {listing.records[listing.parents[slot]].kind for slot in slots}
+        if kinds.isdisjoint(("tuple", "namedtuple")):
             return texts[before[0]], texts[place]
     return None
 
@@ -201,19 +201,10 @@ def _starts_equal(leaf: Leaf) -> bool:
     return bool((values == values.flat[0]).all()) if values.size else True
 
 
-def _is_of_tuples(listing: Listing, leaf: int) -> bool:
-    """Whether a leaf is shared as items of tuples."""
-    slots = listing.slots_of(listing.leaves[leaf])
-    parents = (listing.records[listing.parents[slot]] for slot in slots)
-    return any(parent.kind in ("tuple", "namedtuple") for parent in parents)
-
-
 def parallel_copies(listing: Listing) -> frozenset[int]:
     """Children of one node that hold the very same leaves, two or more: copies that start equal.
 
-    Such as in `{"params": m, "average": m}`.
-
-    Two children that are one module, in a module, are layers that are used twice.
+    Such as in `{"params": m, "average": m}`. A module that is in a module twice is a layer.
     """
     found: set[int] = set()
     for position, record in enumerate(listing.records):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.plain_trace import plain_trace
+from pydag.jaxinterop.notices.source import plain_trace
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.packed.dag import dag_of

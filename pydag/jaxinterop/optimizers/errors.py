@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.notices.plain_trace import plain_trace
+from pydag.jaxinterop.notices.source import plain_trace
 from pydag.typing import Leaf
 
 from .nested import Trained
@@ -45,28 +45,25 @@ def no_gradient(trained: Trained, gradients: Sequence[Leaf]) -> ValueError:
 
 def other_model(known: PyDagSpec, given: PyDagSpec) -> ValueError:
     """The error about a model that isn't of the structure that the state is for."""
-    shown = _core.explain(known, given, roots="params")
+    shown = (
+        "  (first: the model that it is for, second: the model now)\n"
+        f"{_core.explain(known, given, roots='params')}\n"
+    )
     if known.num_paths == given.num_paths and (known.is_prefix(given) or given.is_prefix(known)):
         return SharingError(
             "the optimizer's state is for a model that is shared in another way\n"
-            f"  (first: the model that it is for, second: the model now)\n{shown}\n  "
-            f"{plain_trace() or _UNTIED}"
+            f"{shown}  {plain_trace() or _UNTIED}"
         )
     return ValueError(
         "the optimizer's state is for a model of another structure\n"
-        f"  (first: the model that it is for, second: the model now)\n{shown}\n  "
-        "The gradient comes first, the model last: update(gradient, state, model). For a new model "
-        "make a state: state = opt.init(model)."
+        f"{shown}  The gradient comes first, the model last: update(gradient, state, model). For a "
+        "new model make a state: state = opt.init(model)."
     )
 
 
 @contextmanager
 def about_models() -> Iterator[None]:
-    """Adds to errors of optax in which form it sees a model.
-
-    Raises:
-        TypeError: Something expects more than a dict.
-    """
+    """Adds to errors of optax in which form it sees a model."""
     note = (
         "optax sees a model as a nested dict of the arrays that are trained, such as {'layers': "
         "{0: {'weight': ...}}}. A mask, or labels, that are a tree like the model: "

@@ -50,11 +50,7 @@ class _Mask:
         )
 
     def _at(self, node: Any, nested: Any, path: str) -> Any:
-        """The answers of a tree for each place of a nested dict.
-
-        Raises:
-            ValueError: It has nothing there.
-        """
+        """The answers of a tree for each place of a nested dict."""
         while is_variable_class(type(node)):
             [node], _, _ = _core.open_one_level(node, namespace=self._namespace)
         if type(nested) is not dict:

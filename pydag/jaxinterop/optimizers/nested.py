@@ -7,12 +7,16 @@ is at several places is at its anchor's, and a Variable of NNX is the array in i
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import jax
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.leaves import is_number, is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.content.state import variable_classes
@@ -71,7 +75,16 @@ class Trained:
     @functools.cached_property
     def _ways(self) -> list[Path]:
         """The keys that lead to each array in the nested dict."""
-        ways = _ways(self.spec, self.positions)
+        listing = Listing.of(self.spec)
+        records, parents = listing.records, listing.parents
+        ways: list[Path] = [
+            tuple(
+                records[step].entry
+                for step in listing.way(listing.leaves[i])
+                if not is_variable_class(records[parents[step]].type)
+            )
+            for i in self.positions
+        ]
         keys: dict[Path, dict[Any, Any]] = {}
         for way in ways:
             for depth, key in enumerate(way):
@@ -98,12 +111,7 @@ class Trained:
         return [functools.reduce(lambda node, key: node[key], way, nested) for way in self._ways]
 
     def match(self, tree: Dag, root: str) -> list[Any]:
-        """What a tree of the model's form has for each leaf of the model.
-
-        Raises:
-            ValueError: It has another structure.
-            SharingError: It has two different things for one leaf.
-        """
+        """What a tree of the model's form has for each leaf of the model."""
         return _core.match_at(self.spec, tree_of(tree), root)
 
     def pick(self, leaves: Sequence[Leaf]) -> list[Leaf]:
@@ -113,19 +121,6 @@ class Trained:
     def paths(self, root: str) -> list[str]:
         """The path of each array in the model."""
         return self.pick(path_texts(self.spec, root))
-
-
-def _ways(spec: PyDagSpec, positions: Sequence[int]) -> list[Path]:
-    listing = Listing.of(spec)
-    records, parents = listing.records, listing.parents
-    return [
-        tuple(
-            records[step].entry
-            for step in listing.way(listing.leaves[i])
-            if not is_variable_class(records[parents[step]].type)
-        )
-        for i in positions
-    ]
 
 
 def is_variable_class(cls: object) -> bool:
@@ -141,3 +136,47 @@ def _sortable(keys: list[Any]) -> dict[Any, Any]:
     except TypeError:
         texts = list(map(str, keys))
     return dict(zip(keys, texts if len(set(texts)) == len(keys) else map(repr, keys), strict=True))
+
+
+class View:
+    """Turns further arguments of `update`, such as `value_fn`, into the form that optax sees.
+
+    Args:
+        leaves: All leaves of the model.
+    """
+
+    def __init__(self, trained: Trained, leaves: Sequence[Leaf]) -> None:
+        self._trained, self._leaves = trained, leaves
+
+    def seen(self, value: Any) -> Any:
+        """A tree like the model as a nested dict, a function of models as one of such dicts."""
+        if value is None or is_traced(value) or is_number(value):
+            return value
+        try:
+            found = self._trained.pick(self._trained.match(value, "argument"))
+        except SharingError:
+            raise
+        except ValueError:
+            if callable(value):
+                return self._function(value)
+            return tuple(map(self.seen, value)) if type(value) is tuple else value
+        return self._trained.nested(found)
+
+    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function, updated=())  # optax reads the names of its parameters
+        def of_dicts(*args: Any, **kwargs: Any) -> Any:
+            named = {name: self._model(value) for name, value in kwargs.items()}
+            return self.seen(function(*map(self._model, args), **named))
+
+        return of_dicts
+
+    def _model(self, value: Any) -> Any:
+        """The model that a nested dict stands for; any other value itself."""
+        trained = self._trained
+        shown: Any = jax.tree.structure(trained.nested(trained.positions))
+        if jax.tree.structure(value) != shown:
+            return value
+        leaves = list(self._leaves)
+        for position, leaf in zip(trained.positions, trained.values(value), strict=True):
+            leaves[position] = leaf
+        return _core.unflatten(trained.spec, leaves)

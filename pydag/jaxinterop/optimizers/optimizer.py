@@ -22,9 +22,8 @@ from pydag.jaxinterop.typed import T
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
-from .arguments import View
 from .errors import about_models, no_gradient, other_gradient, other_model
-from .nested import Trained, apart
+from .nested import Trained, View, apart
 from .state import OptimizerState, with_own_arrays
 
 
@@ -80,7 +79,12 @@ class _Optimizer:
             state = state_leaves(content.spec)
             pairs = zip(positions, leaves, strict=True)
             return tuple(i for i, x in pairs if is_differentiable(x) and i not in state)
-        able = list(map(_can_be_trained, leaves))
+        able = [
+            bool(jnp.issubdtype(x.dtype, np.inexact))
+            if jax_private.is_ref(x)
+            else is_differentiable(x)
+            for x in leaves
+        ]
         flags = selected(wrt, content, leaves, able, "params", self._options)
         each = zip(positions, able, flags, strict=True)
         found = tuple(i for i, can_be, is_chosen in each if can_be and is_chosen)
@@ -136,12 +140,6 @@ class _Optimizer:
         return changes, OptimizerState(inner, trained)
 
 
-def _can_be_trained(leaf: Leaf) -> bool:
-    if jax_private.is_ref(leaf):
-        return bool(jnp.issubdtype(leaf.dtype, np.inexact))
-    return is_differentiable(leaf)
-
-
 @with_wrapper_options
 def optimizer(
     tx: Any, wrt: Where | None = None, *, namespace: str = "", identity: Identity = "all"
@@ -192,5 +190,4 @@ def optimizer(
             f"{short_repr(tx)}"
         )
     made = _Optimizer(tx, wrt, Options(namespace, identity))
-    transformation: Any = optax.GradientTransformationExtraArgs(made.init, made.update)
-    return cast(_Optimizer, transformation)
+    return cast(_Optimizer, optax.GradientTransformationExtraArgs(made.init, made.update))

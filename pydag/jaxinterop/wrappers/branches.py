@@ -144,10 +144,7 @@ def _branched(
 def _explain(
     what: str, functions: Sequence[Callable[..., Any]], forms: Sequence[_Form], error: TypeError
 ) -> None:
-    """Raises an error with the place where results of branches differ in more than arrays.
-
-    Returns if there is none.
-    """
+    """Raises an error with the place, if any, where results differ in more than arrays."""
     names = [f"branches[{i}]" for i in range(len(forms))]
     if what == "cond":
         names = ["true_fun", "false_fun"]

@@ -67,20 +67,13 @@ class Carried:
         Args:
             refs: Stand in the place of the refs; by default the refs of the original tree.
         """
-        given, own = (
-            iter(_core.open_result(packed)[0]),
-            iter(self.refs.values() if refs is None else refs),
-        )
+        given = iter(_core.open_result(packed)[0])
+        own = iter(self.refs.values() if refs is None else refs)
         leaves = [next(own) if i in self.refs else next(given) for i in range(self._count)]
         return self.content.build(leaves)
 
     def match(self, tree: Dag, root: str, refs: Sequence[Leaf] | None = None) -> Packed:
-        """The arrays of a tree that a body returned, whose sharing and refs must be the same.
-
-        Raises:
-            SharingError: One object became two.
-            TypeError: The structure, a static leaf or a ref changed.
-        """
+        """The arrays of a tree that a body returned, whose sharing and refs must be the same."""
         content, spec = self.content, self.content.spec
         try:
             found = _core.match_at(spec, tree, root)
@@ -165,11 +158,9 @@ def kept_body(
     options: Options,
     make: Callable[[Callable[..., Any]], Callable[..., Any]],
 ) -> Callable[..., Any]:
-    """What JAX is given for the body of a loop.
+    """What JAX is given for the body of a loop; see `Carried.body` and `kept_function`.
 
     Args:
-        names: Of its arguments, where the body doesn't tell its own.
-        key, refs: As in `kept_function`.
         make: Gets a function that calls the body, and makes the function for JAX.
     """
     check_function(fun)

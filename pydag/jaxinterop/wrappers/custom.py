@@ -173,7 +173,8 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def flat(*args: Any) -> Any:
             *others, primals, tangents = args
-            given = (tuple(map(built, primals)), tuple(map(_opened, tangents)))
+            opened = (tangents_of(x, leaves) for leaves, x, _ in map(parts_of, tangents))
+            given = (tuple(map(built, primals)), tuple(opened))
             result, tangent = pair_of(jvp(*others, *given), name_of(jvp), "(primal, tangent)")
             leaves, content = own.result(result)
             start = f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n"
@@ -209,12 +210,6 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             return result, content.build(sums) if rows else None
 
         self.defjvp(jvp)
-
-
-def _opened(tangent: Packed) -> Any:
-    """The tangent of an argument."""
-    leaves, content, _ = parts_of(tangent)
-    return tangents_of(content, leaves)
 
 
 def _tangent(primal: Leaf, tangent: Any) -> Any:

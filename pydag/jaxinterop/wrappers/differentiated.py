@@ -67,11 +67,7 @@ class Differentiated:
         self.by = [jax_private.read(self._leaves[i]) for i in self._picked]
 
     def _pick(self, wrt: Where | None, allow_int: bool, may_be_none: bool) -> list[int]:
-        """Which of the traced leaves it is by.
-
-        Raises:
-            TypeError: None of them.
-        """
+        """Which of the traced leaves it is by."""
         leaves, content = self._leaves, self.content
         roots, paths = ", ".join(self._roots), content.paths(self._roots)
         able = [is_differentiable(x, allow_int) for x in leaves]
@@ -183,7 +179,6 @@ class Differentiated:
         return pack(result, self.options, {id(ref): i for i, ref in enumerate(self._refs())})
 
     def _refs(self) -> list[Leaf]:
-        """The caller's refs."""
         leaves = [*self._leaves, *self._others]
         return [leaves[i] for i in jax_private.ref_positions(leaves)]
 
@@ -214,11 +209,7 @@ def _kind(leaf: Leaf) -> str:
 
 
 def _counted(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    """The positions of the arguments, counted from the first.
-
-    Raises:
-        TypeError: There is no such argument, or one is named twice.
-    """
+    """The positions of the arguments, counted from the first."""
     numbers = numbers_of(argnums)
     for number in numbers:
         if not -count <= number < count:
@@ -240,11 +231,7 @@ def value_and_aux(result: Any) -> Any:
 
 @contextlib.contextmanager
 def as_type_error(start: str = "") -> Iterator[None]:
-    """Makes the error about a tree that doesn't fit a TypeError, as JAX does for derivatives.
-
-    Args:
-        start: Begins its text.
-    """
+    """Makes the error about a tree that doesn't fit a TypeError, as JAX does for derivatives."""
     try:
         yield
     except SharingError:

@@ -22,7 +22,7 @@ def _jacobian(
     argnums: int | Sequence[int],
     has_aux: bool,
     options: WrtOptions,
-    block: Callable[[Differentiated, Sequence[Any]], Any],
+    block: Callable[[Differentiated, Sequence[Any]], Any] = Differentiated.gradient,
     **jax_options: Any,
 ) -> Callable[P, Any]:
     """A function that gives the result of `fun` with a derivative in the place of each leaf.
@@ -53,10 +53,6 @@ def _jacobian(
     return jacobian
 
 
-def _row(call: Differentiated, row: Sequence[Any]) -> Any:
-    return call.gradient(row)
-
-
 def _square(call: Differentiated, block: Sequence[Sequence[Any]]) -> Any:
     return call.gradient([call.gradient(row) for row in block])
 
@@ -82,8 +78,8 @@ def jacrev(
     >>> jacrev(lambda p: p["a"] * p["b"])({"a": w, "b": w})["b"].tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    more = {"holomorphic": holomorphic, "allow_int": allow_int}
-    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, _row, **more)
+    more: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
+    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, **more)
 
 
 @with_wrapper_options
@@ -109,7 +105,7 @@ def jacfwd(
     >>> jacobian["a"].tolist(), jacobian["a"] is jacobian["b"]
     ([[2.0, 0.0], [0.0, 4.0]], True)
     """
-    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, _row, holomorphic=holomorphic)
+    return _jacobian(jax.jacfwd, fun, argnums, has_aux, options, holomorphic=holomorphic)
 
 
 @with_wrapper_options

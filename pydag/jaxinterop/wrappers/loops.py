@@ -229,11 +229,7 @@ def _packed(result: Dag, refs: list[Leaf], options: Options, root: str) -> Any:
 
 
 def _check_axes(over: Carried, rows: Packed) -> None:
-    """Checks that all arrays of `xs` have a leading axis, of one size.
-
-    Raises:
-        ValueError: They don't.
-    """
+    """Checks that all arrays of `xs` have a leading axis, of one size."""
     paths = [path for i, path in enumerate(over.content.paths("xs")) if i not in over.refs]
     sizes: dict[int, str] = {}
     for path, array in zip(paths, parts_of(rows)[0], strict=True):

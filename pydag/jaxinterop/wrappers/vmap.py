@@ -136,11 +136,7 @@ def _check_axes(name: str, axes: Any, options: Options) -> None:
 
 
 def _check_sizes(call: Call, axes: Sequence[Any], source: Source) -> None:
-    """Checks that leaves have the axes that they are mapped over, all of one size.
-
-    Raises:
-        ValueError: One has no such axis, or the sizes differ.
-    """
+    """Checks that leaves have the axes that they are mapped over, all of one size."""
     sizes: dict[int, str] = {}
     for path, leaf, axis in zip(call.paths(), call.leaves, axes, strict=True):
         if axis is None:
