@@ -31,11 +31,7 @@ from pydag.typing import Dag
 
 
 class StaticArgument:
-    """A static argument: a leaf, whatever it is. It compares as a static value does.
-
-    Args:
-        value: The argument.
-    """
+    """A static argument: a leaf, whatever it is. It compares as a static value does."""
 
     __slots__ = ("value",)
 
@@ -60,11 +56,7 @@ def unwrapped(argument: Any) -> Any:
 
 
 def check_static(value: Any, spot: Spot, options: Options) -> None:
-    """Checks a static argument.
-
-    Raises:
-        ValueError: It can't be hashed, or it is a tree that holds an array.
-    """
+    """Raises `ValueError` for a static argument that can't be hashed, or that holds an array."""
     where = spot_text(spot)
     is_leaf = _core.is_leaf(value, namespace=options.namespace)
     if not is_leaf and any(map(is_array, _core.leaves(value, namespace=options.namespace))):
@@ -118,11 +110,7 @@ def run(
 def run_body(
     fun: Callable[..., Any], args: Args, options: Options, source: Source, *names: str
 ) -> Dag:
-    """The result of the body of a loop. Messages use the names of its parameters.
-
-    Args:
-        names: Names of the arguments, for a body whose signature can't be read.
-    """
+    """The result of the body of a loop. Messages use the names that `names_in_body` finds."""
     given = Given.of(args, options, names_in_body(fun, *names))
     result, changes = _called(fun, args, {}, given, source)
     if changes:
@@ -131,11 +119,7 @@ def run_body(
 
 
 def pair_of(result: Any, who: str, what: str) -> Any:
-    """The result of a function that must return a pair.
-
-    Raises:
-        TypeError: It is no pair.
-    """
+    """The result of a function; raises `TypeError` if it is no pair."""
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise TypeError(f"{who} must return a pair {what}, got {short_repr(result)}")
     return result

@@ -56,11 +56,7 @@ class Settings(NamedTuple):
 
 
 class CompiledFunction:
-    """A function, and how it is compiled.
-
-    Args:
-        get: Returns the function, which isn't owned.
-    """
+    """A function, which isn't owned, and how it is compiled."""
 
     def __init__(
         self,
@@ -165,10 +161,9 @@ class CompiledFunction:
             {name: "donated" if name in spots else "kept" for name in kwargs},
         )
         found = treatments(_DONATION, prefix, call, content, self.options)
-        pairs = zip(found, leaves, strict=True)
         return tuple(
             i
-            for i, (how, x) in enumerate(pairs)
+            for i, (how, x) in enumerate(zip(found, leaves, strict=True))
             if how == "donated" and not (jax_private.is_ref(x) or is_number(x))
         )
 

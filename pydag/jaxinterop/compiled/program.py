@@ -44,11 +44,7 @@ class Recipe(NamedTuple):
     unties: list[bool]  # not empty once the function has untied something on purpose
 
     def flat(self, content: Content, donated: frozenset[int]) -> Callable[..., Any]:
-        """The function of leaves that JAX traces.
-
-        Args:
-            donated: Positions among all leaves.
-        """
+        """The function of leaves that JAX traces; `donated` are positions among all."""
 
         def flat(*leaves: Leaf) -> Any:
             before = num_unties()

@@ -52,11 +52,7 @@ class Stage:
         return made
 
     def lower(self, *args: Any, **kwargs: Any) -> "Stage":
-        """As JAX's.
-
-        Raises:
-            TypeError: `jax.export` asks for it.
-        """
+        """As JAX's, but not for `jax.export`."""
         if jax_private.PRIVATE_PARAMETERS in kwargs:
             raise TypeError(
                 "jax.export can't export what pydag.jaxinterop.jit made\n"
@@ -77,11 +73,7 @@ class Stage:
         return self._info
 
     def __call__(self, *args: Any, **kwargs: Any) -> Dag:
-        """Runs what was compiled.
-
-        Raises:
-            TypeError: The arguments differ in more than the values of arrays.
-        """
+        """Runs what was compiled, for arguments that differ in no more than values of arrays."""
         call = self._compiled.arranged(args, kwargs)
         leaves, _, program = self._compiled.prepare(call)
         content = self._program.content
@@ -112,11 +104,7 @@ def _shape(ref: Any) -> Any:
 
 
 def shapes_of(written: Sequence[int], found: Any, leaves: Any) -> Dag:
-    """The result of a program, with shapes and types for arrays, of what JAX says of it.
-
-    Args:
-        written: The refs whose contents come out, too.
-    """
+    """The result, with shapes and types for arrays; contents of written refs come out, too."""
     return unpack(found[0] if written else found, leaves, new_ref=lambda content: content)
 
 

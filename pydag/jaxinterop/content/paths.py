@@ -50,11 +50,7 @@ MISSING = object()
 
 
 class LeavesByPath:
-    """Finds what belongs to the leaf at a path of a structure, through aliases, too.
-
-    Args:
-        items: One for each leaf.
-    """
+    """Finds which of the items, one for each leaf, is that at a path, through aliases, too."""
 
     def __init__(self, spec: PyDagSpec, items: Sequence[Any]) -> None:
         self._listing, self._items = Listing.of(spec), items

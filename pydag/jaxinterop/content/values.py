@@ -105,14 +105,7 @@ def is_settled(value: Any) -> bool:
 
 
 def check_value(leaf: Any, place: Callable[[], str]) -> None:
-    """Checks a leaf that JAX doesn't trace.
-
-    Args:
-        place: Tells where it is.
-
-    Raises:
-        TypeError: It is no value.
-    """
+    """Raises `TypeError` for a leaf that JAX doesn't trace and that is no value."""
     if is_value(leaf):
         return
     cls, where = type(leaf), place()

@@ -19,7 +19,6 @@ import pydag._core as _core
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
 from pydag.typing import Dag, Leaf
 
@@ -133,12 +132,11 @@ def parts_of(packed: Packed) -> tuple[Sequence[Leaf], Content, tuple[int, ...] |
 
 
 def _with_keys(packed: Packed) -> Any:
-    leaves, structure = _core.open_result(packed)
-    spec, sources, content = structure if type(structure) is tuple else (structure, None, None)
-    paths = path_texts(spec, "") if content is None else content.paths("")
+    leaves, content, sources = parts_of(packed)
+    paths = content.paths("")
     if sources is not None:
         paths = [path for path, source in zip(paths, sources, strict=True) if source < 0]
-    return list(zip(paths, leaves, strict=True)), structure
+    return list(zip(paths, leaves, strict=True)), _core.open_result(packed)[1]
 
 
 if Packed not in jax_private.registry:

@@ -29,10 +29,9 @@ access = _core.ref_access(
 
 
 class WritesMoreError(Exception):
-    """A function writes into refs that it wasn't known to write, as it was traced for other shapes.
+    """A function, traced for other shapes, writes into refs that it wasn't known to write.
 
-    Args:
-        written: Positions of refs among the traced leaves.
+    They are told by their positions among the traced leaves.
     """
 
     def __init__(self, written: frozenset[int]) -> None:
@@ -89,10 +88,8 @@ def contents_in(
 def with_contents(inner: Any, refs: Sequence[int], written: Sequence[int]) -> Callable[..., Any]:
     """A function of leaves with contents for refs, made of a jitted function that takes the refs.
 
-    It returns the result; and the new contents of the written refs, if there are any.
-
-    Args:
-        refs, written: Positions among the leaves.
+    It returns the result; and the new contents of the written refs, if there are any. Positions
+    are among the leaves.
     """
 
     def flat(*leaves: Leaf) -> Any:

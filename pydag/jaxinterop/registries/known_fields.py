@@ -28,11 +28,7 @@ class KnownFields(NamedTuple):
 
 
 def known_fields(cls: type, entry: Any) -> KnownFields | None:
-    """The fields of a class; None where its functions have to run.
-
-    Args:
-        entry: What JAX has registered for the class.
-    """
+    """The fields of a class, given its entry in JAX's registry; None where its functions run."""
     found = _of_equinox(cls)
     if found is None:
         found = fields_of(cls, entry)
@@ -157,8 +153,7 @@ def _is_of_chex(entry: Any) -> bool:
 def _is_taken(cls: type, name: str, slots_too: bool) -> bool:
     """Whether an assignment to the attribute goes to something of the class's, such as a property.
 
-    Args:
-        slots_too: Whether a slot counts, which is no place for an attribute of a strict class.
+    A slot counts only where it is no place for an attribute: in a strict class.
     """
     for base in bases_of(cls):
         if name in names_in(base):

@@ -18,11 +18,7 @@ from pydag.jaxinterop.content.leaves import is_number, is_traced, static_positio
 from pydag.jaxinterop.content.paths import CALL, MISSING, path_texts
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
-from pydag.jaxinterop.treatments.arguments import (
-    Chosen,
-    Spot,
-    pick,
-)
+from pydag.jaxinterop.treatments.arguments import Chosen, Spot, pick
 from pydag.sharing.update import find_writer, writer_finders
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
@@ -144,12 +140,10 @@ class UpdatedArguments:
             self._spec.is_prefix(spec) or spec.is_prefix(self._spec)
         )
         kind: type[Exception] = ValueError
-        what, cure = (
-            "its structure",
-            (
-                "Make what is missing before the call (an array of zeros for None); set what is "
-                "configuration, such as a flag, outside of the function; or return the new object."
-            ),
+        what = "its structure"
+        cure = (
+            "Make what is missing before the call (an array of zeros for None); set what is "
+            "configuration, such as a flag, outside of the function; or return the new object."
         )
         if unfolds_alike and not others:
             kind, what = SharingError, "what is shared in it"
@@ -164,11 +158,7 @@ class UpdatedArguments:
         )
 
     def _returned(self, result: Dag, nodes: dict[int, Any]) -> Callable[[Dag, Any], Dag] | None:
-        """A function that puts the caller's own objects where the function returned updated ones.
-
-        Args:
-            nodes: Those of the updated arguments.
-        """
+        """A function that puts the caller's own objects where updated ones (`nodes`) came back."""
         options, spots = self._given.options, self.spots
         both = nodes_of(result, options).keys() & nodes.keys()
         if not both:
@@ -202,10 +192,7 @@ def _write_dag(dag: PackedDag[Any], leaves: tuple[Leaf, ...]) -> None:
     _, content = dag.parts()
     holder = [dag.tree]
     spec = _core.collect_specs([content.spec], namespace=content.spec.namespace)
-    plan = _core.update_plan(
-        spec=spec,
-        positions=tuple(content.traced_positions()),
-        writers=find_writer,
-    )
+    positions = tuple(content.traced_positions())
+    plan = _core.update_plan(spec=spec, positions=positions, writers=find_writer)
     _core.carry_out(plan, holder, leaves)
     dag._content, dag._leaves, dag._tree = content, list(leaves), (holder[0],)
