@@ -46,11 +46,7 @@ def _always(fun: Callable[..., Any]) -> Callable[[], Any]:
 
 
 def kept_for(fun: Callable[..., Any], key: Hashable, make: Callable[[Callable[[], Any]], M]) -> M:
-    """Returns what was made for a function and a key before, or makes it.
-
-    Args:
-        make: Gets a function that returns `fun`.
-    """
+    """What was made for a function and a key; `make` gets a function that returns `fun`."""
     owner: Any = fun
     if type(fun) is types.MethodType:  # it ends with the object
         owner, key = fun.__self__, (weakref.ref(fun.__func__), key)

@@ -153,13 +153,7 @@ def _is_method(found: Any) -> bool:
 
 
 class _Copies:
-    """The resolved copies that a function is given in the place of the caller's objects.
-
-    Args:
-        original: The caller's tree.
-        copy: The same tree, resolved.
-        roots: What errors call it.
-    """
+    """The resolved copies that a function is given in the place of the caller's objects."""
 
     def __init__(self, original: Any, copy: Any, roots: Roots) -> None:
         self._given = Given.of(copy, PLAIN, roots)

@@ -82,15 +82,7 @@ def rows_of(
 
 
 def _leaves_of_rest(content: Content, rest: Dag, what: str) -> list[Leaf]:
-    """What a tree has in the place of each piece of data; None where it has nothing.
-
-    Args:
-        what: Says in an error which tree it is.
-
-    Raises:
-        ValueError: The tree is structured in another way.
-        SharingError: It has two answers for one object.
-    """
+    """What a tree has in the place of each piece of data; None where it has nothing."""
     try:
         return list(content.match(rest, "rest"))
     except SharingError:
