@@ -31,7 +31,7 @@ access = _core.ref_access(
 class WritesMoreError(Exception):
     """A function, traced for other shapes, writes into refs that it wasn't known to write.
 
-    They are told by their positions among the traced leaves.
+    The refs are given by their positions among the traced leaves.
     """
 
     def __init__(self, written: frozenset[int]) -> None:
