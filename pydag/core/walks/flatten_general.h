@@ -84,12 +84,13 @@ private:
             const uint8_t tracks = options_.tracked(frames_.back().leaves_are_values);
             const bool is_tracked = (info.identity & tracks) != 0;
             if (objects_) objects_->push_borrowed(object.ptr());
-            const bool is_leaf = is_leaf_kind(info.kind) || object.is(options_.whole);
-            if (options_.is_leaf.is_valid()) {
+            const bool is_kept = options_.keeps(object);
+            if (options_.is_leaf.is_valid() && !is_kept) {
                 visit_asking(std::move(object), info, is_tracked, tracks);
                 continue;
             }
-            if (is_root() && pydag::is_leaf(info.kind) && !options_.whole.is_valid()) refuse_torch_module(object);
+            const bool is_leaf = is_kept || is_leaf_kind(info.kind);
+            if (is_root() && pydag::is_leaf(info.kind) && !options_.kept) refuse_torch_module(object);
             visit(std::move(object), info, is_leaf, is_tracked);
         }
         return leaves_.size() > num_leaves;

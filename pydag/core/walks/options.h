@@ -5,6 +5,7 @@
 
 #include "base/constants.h"
 #include "base/error.h"
+#include "base/identity_table.h"
 #include "nodes/open_options.h"
 #include "spec/cache.h"
 #include "structure/structure.h"
@@ -27,7 +28,9 @@ struct FlattenOptions {
     bool none_is_leaf = false;
     bool leaf_identity = true;         // identity="all"; false: "nodes"
     OpenedByPrefix *prefix = nullptr;  // the predicate isn't asked about objects that it opens
-    nb::handle whole;                  // an object that is not opened, or null
+    // Objects that are not opened, nor asked about, by identity: those with the index kKept. Or null.
+    const IdentityTable *kept = nullptr;
+    static constexpr uint32_t kKept = 0;
     bool asks_names = true;            // false: no class is asked for the names of its children: see open_options.h
     bool opens_callbacks = true;       // false: an object that a flatten function opens is a leaf
     NamespaceRef space;
@@ -38,7 +41,8 @@ struct FlattenOptions {
     Roots roots;  // the names of the tree in messages
 
     // Whether the walk must ask, for each object, whether to open it.
-    bool asks() const { return is_leaf.is_valid() || whole.is_valid(); }
+    bool asks() const { return is_leaf.is_valid() || kept; }
+    bool keeps(nb::handle object) const { return kept && kept->find(object.ptr()) == kKept; }
 
     // From the arguments of a call, kNumOptions of them; null: the default.
     static FlattenOptions parse(PyObject *const *values);
