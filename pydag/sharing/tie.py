@@ -106,23 +106,28 @@ def untie(
 
     A container is copied with everything below it; leaves are copied by `copy.copy`, and a ref of
     JAX by a new ref with the same content. If the paths name all slots of an object, the first of
-    them keeps the object. The argument is unchanged.
+    them keeps the object. Without paths everything is untied: no object, and no leaf, stays at two
+    places. The argument is unchanged.
 
     Args:
         paths: A path that leads through a shared object names a slot within it, so the change shows
             at all of its paths.
 
     Raises:
-        ValueError: A path doesn't exist.
+        ValueError: A path doesn't exist; nothing at the paths, or below them, is shared; or the
+            tree without sharing would be too large.
 
     >>> layer = [1.0]
     >>> model = untie({"encoder": layer, "decoder": layer}, ("encoder",))
     >>> model["encoder"] is model["decoder"]
     False
+    >>> free = untie({"a": layer, "b": [layer]})
+    >>> free["a"] is free["b"][0]
+    False
     """
     where = tuple(map(_path, paths))
-    note_untie()
     result: T = _core.untie(tree, where, copy_of_leaf, **options)
+    note_untie()
     return result
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes the content of a DAG: replaces a part, fills in leaves, writes leaves in place."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, Unpack
 
@@ -21,6 +22,14 @@ def find_writer(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
     return next((writer for writer in found if writer is not None), None)
 
 
+def _is_frozen(cls: type) -> bool:
+    """Whether a class says that its instances don't change: a frozen dataclass or attrs class."""
+    if getattr(getattr(cls, "__dataclass_params__", None), "frozen", False):
+        return True
+    attrs = sys.modules.get("attr._make")
+    return attrs is not None and cls.__setattr__ is getattr(attrs, "_frozen_setattrs", None)
+
+
 @with_options
 def dag_replace(
     tree: T,
@@ -31,7 +40,9 @@ def dag_replace(
 ) -> T:
     """A new tree with `new` in every slot that held the very object `old`.
 
-    `new` isn't copied. The argument is unchanged.
+    `new` isn't copied, and may hold `old`. What else it holds of the tree is the same object in the
+    new tree: an adapter around a layer leaves a norm that the layer shares one object. The argument
+    is unchanged.
 
     Args:
         old: A leaf or a container, found by `is`.
@@ -40,6 +51,7 @@ def dag_replace(
 
     Raises:
         ValueError: The tree doesn't hold `old`, or `old` is a value, which has no identity.
+        CycleError: `new` holds an object of the tree that holds `old`.
 
     >>> layer = [1.0]
     >>> model = {"encoder": layer, "decoder": layer, "head": [1.0]}
@@ -99,8 +111,8 @@ def dag_update(
 
     Containers keep their identity, so code that holds a container sees the new leaves. Tuples can't
     be changed, so new tuples replace them. Either all leaves are written or none. Fields of
-    registered classes, frozen classes included, are written without `__setattr__`. A ref of JAX
-    in `target` keeps its identity, and its content is written once.
+    registered classes are written without `__setattr__`. A ref of JAX in `target` keeps its
+    identity, and its content is written once.
 
     Args:
         target: The DAG whose leaves are written over.
@@ -109,8 +121,9 @@ def dag_update(
         is_leaf: ... Asked of `target`.
 
     Raises:
-        TypeError: The root is a leaf or a tuple, or a node that a flatten function opens would have
-            to change, other than a `Dag` or an optimizer's state of `pydag.jaxinterop`.
+        TypeError: The root is a leaf or a tuple; or a node would have to change that is an instance
+            of a frozen dataclass or attrs class, or that a flatten function opens, other than a
+            `Dag` or an optimizer's state of `pydag.jaxinterop`.
         ValueError: The trees have different structures, an array has another shape than the array
             that it replaces, or a content doesn't fit its ref.
         SharingError: `source` has two answers for one object.
@@ -123,7 +136,7 @@ def dag_update(
     contents: list[tuple[Any, Any]] = []
     if may_hold_refs():
         source, contents = contents_of_refs(target, source, {"is_leaf": is_leaf, **options})
-    _core.update(target, source, find_writer, is_leaf=is_leaf, **options)
+    _core.update(target, source, find_writer, _is_frozen, is_leaf=is_leaf, **options)
     for ref, content in contents:
         ref[...] = content
     return target

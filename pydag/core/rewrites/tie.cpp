@@ -1,60 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/tie.h"
+#include "rewrites/tying.h"
 
 #include "base/equality.h"
-#include "base/interrupt.h"
 #include "base/pair_set.h"
 #include "base/tuples.h"
-#include "rewrites/redirect.h"
 #include "structure/node_difference.h"
 #include "structure/paths.h"
 #include "structure/select.h"
 #include "structure/shapes.h"
 
-#include <unordered_map>
-
 namespace pydag {
 namespace {
-
-struct Redirect {
-    uint32_t target;  // the node that the slot holds from now on
-    bool is_copy;     // the slot holds a copy of the node, with all that is below it
-};
-using Redirects = std::unordered_map<uint32_t, Redirect>;
-
-class Tying : public Redirection<Tying> {
-public:
-    Tying(const IndexedStructure &tree, const Leaves &leaves, const FlattenOptions &options, const Redirects &redirects,
-          nb::handle copy_leaf = nb::handle())
-        : Redirection(tree, leaves, options), redirects_(redirects), copy_leaf_(copy_leaf) {}
-
-    Place target_of(Place slot) {
-        const auto found = redirects_.find(slot.position);
-        if (found == redirects_.end()) return {tree_.resolve(slot.position), slot.copy};
-        return {found->second.target, found->second.is_copy ? ++num_copies_ : slot.copy};
-    }
-    uint32_t write(Place node) {
-        write_unchanged(node.position);
-        if (node.copy > 0 && tree_.node(node.position).is_leaf()) {
-            const size_t last = result_leaves_.size() - 1;
-            result_leaves_.replace(last, call(copy_leaf_, nb::handle(result_leaves_[last])));
-        }
-        return node.position;
-    }
-    [[noreturn]] void fail_cycle(uint32_t slot, uint32_t node) const {
-        fail(cycle_error,
-             "an object would contain itself: the object at %s would stand at %s\n"
-             "  A structure with a cycle is not a DAG.",
-             path_to(node).c_str(), path_to(slot).c_str());
-    }
-
-private:
-    const Redirects &redirects_;
-    nb::handle copy_leaf_;
-    uint32_t num_copies_ = 0;
-};
-
-std::string path_to(const IndexedStructure &tree, uint32_t slot) { return path_of(tree.structure, slot); }
 
 // The child of a node under an entry; UINT32_MAX if it has none.
 uint32_t find_child(const IndexedStructure &tree, uint32_t position, nb::handle entry) {
@@ -95,12 +51,16 @@ uint32_t find_slot(const IndexedStructure &tree, nb::handle path) {
     return slot;
 }
 
+}  // namespace
+
 std::vector<uint32_t> find_slots(const IndexedStructure &tree, nb::handle paths) {
     std::vector<uint32_t> slots;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(paths.ptr()); ++i)
         slots.push_back(find_slot(tree, PyTuple_GET_ITEM(paths.ptr(), i)));
     return slots;
 }
+
+namespace {
 
 // Leaves without identity can't be tied: each slot has a leaf of its own.
 void check_not_values(const IndexedStructure &tree, const std::vector<uint32_t> &slots) {
@@ -171,26 +131,6 @@ nb::object tie(nb::handle root, nb::handle paths, const FlattenOptions &options)
     Tying walk(tree, parts.leaves(), options, redirects);
     walk.run();
     for (const auto &[slot, redirect] : redirects) check_same_nodes(tree, parts.leaves(), kept, slot);
-    return walk.build();
-}
-
-nb::object untie(nb::handle root, nb::handle paths, nb::handle copy_leaf, const FlattenOptions &options) {
-    Flattened parts(root, options);
-    const Structure structure = parts.structure();
-    const IndexedStructure tree(structure);
-    Redirects redirects;
-    std::unordered_map<uint32_t, uint32_t> num_slots, num_named, first_named;  // by node
-    for (uint32_t i = 0; i < structure.num_nodes; ++i) ++num_slots[tree.resolve(i)];
-    for (const uint32_t slot : find_slots(tree, paths)) {
-        const uint32_t node = tree.resolve(slot);
-        if (!redirects.insert({slot, {node, true}}).second) continue;  // the paths name this slot twice
-        first_named.emplace(node, slot);
-        ++num_named[node];
-    }
-    for (const auto &[node, slot] : first_named)
-        if (num_named[node] == num_slots[node]) redirects.erase(slot);
-    Tying walk(tree, parts.leaves(), options, redirects, copy_leaf);
-    walk.run();
     return walk.build();
 }
 

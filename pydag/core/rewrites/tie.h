@@ -14,6 +14,7 @@ nb::object tie(nb::handle tree, nb::handle paths, const FlattenOptions &options)
 
 // A tree in which each of `paths` gets its own copy of the object that stands there, with all that is below
 // it; `copy_leaf` copies the leaves. If the paths name all slots of an object, the first one keeps the object.
+// ValueError if nothing there is shared. No paths: all slots; ValueError if the tree would be too large.
 nb::object untie(nb::handle tree, nb::handle paths, nb::handle copy_leaf, const FlattenOptions &options);
 
 // A DAG with the structure of `spec`, made from a tree that may hold several copies of a leaf, up to one for
@@ -24,8 +25,9 @@ nb::object untie(nb::handle tree, nb::handle paths, nb::handle copy_leaf, const 
 // SharingError names two that are not. ValueError for a tree of another shape.
 nb::object retie(nb::handle spec, nb::handle tree, nb::handle are_equal, nb::handle combine);
 
-// The tree, with `old_object` replaced by `new_object` in all of its slots. `old_object` is not opened.
-// ValueError if the tree doesn't hold it, or if it is a value, which has no identity.
+// The tree, with `old_object` replaced by `new_object` in all of its slots. What the new object holds of the tree is
+// the same object in the new tree. ValueError if the tree doesn't hold the old object, or if that is a value, which has
+// no identity; CycleError if the new one holds an object that holds the old one.
 nb::object replace(nb::handle tree, nb::handle old_object, nb::handle new_object, FlattenOptions options);
 
 }  // namespace pydag

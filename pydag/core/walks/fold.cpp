@@ -7,6 +7,7 @@
 #include "walks/class_functions.h"
 #include "walks/fold_structure.h"
 #include "walks/one_level.h"
+#include "walks/parameter_order.h"
 
 #include <unordered_map>
 
@@ -53,7 +54,9 @@ private:
     void finish(Task task) {
         position_ = task.position;
         const nb::handle object = objects_[position_], function = functions_.get(object);
-        const nb::object children = values_.take_tuple(values_.size() - tree_.node(position_).count);
+        const Node node = tree_.node(position_);
+        const nb::object children =
+            order_.arrange(node.kind, tree_.refs(position_), values_.take_tuple(values_.size() - node.count));
         nb::object value = call(function, object, children, nb::handle(contexts_[task.context]));
         memo_.emplace(key(task), static_cast<uint32_t>(results_.size()));
         results_.push_borrowed(value.ptr());
@@ -80,6 +83,7 @@ private:
     static uint64_t key(Task task) { return uint64_t{task.position} << 32 | task.context; }
 
     ClassFunctions &functions_, &down_;
+    ParameterOrder order_;
     const NodeObjects &objects_;
     const IndexedStructure tree_;
     ValueTable contexts_;
@@ -104,6 +108,13 @@ void refuse_cycles(nb::handle tree, const FlattenOptions &options) {
     }
 }
 
+[[noreturn]] void fail_none(nb::handle given) {
+    fail(PyExc_TypeError,
+         "f returned None for %U: a `return` is missing\n"
+         "  Return the node to keep it. pydag.dag_replace(tree, part, None) puts None in the place of a part.",
+         short_repr(given).ptr());
+}
+
 }  // namespace
 
 nb::object fold(nb::handle function, nb::handle tree, const FlattenOptions &options) {
@@ -111,9 +122,11 @@ nb::object fold(nb::handle function, nb::handle tree, const FlattenOptions &opti
     NodeObjects objects;
     Flattened parts(tree, options, &objects);
     parts.remember();
+    ParameterOrder order;
     return fold_structure(parts.structure(), "folding", [&](const VisitedNode &at, Stack &results) {
         const nb::handle object = objects[at.position], own = functions.get(object);
-        return call(own, object, results.take_tuple(results.size() - at.node.count));
+        return call(own, object,
+                    order.arrange(at.node.kind, at.refs, results.take_tuple(results.size() - at.node.count)));
     });
 }
 
@@ -144,6 +157,7 @@ nb::object rewrite(nb::handle function, nb::handle tree, const FlattenOptions &o
             if (!own) return given;
             has_called = true;
             nb::object result = call(nb::handle(own), given);
+            if (result.is_none() && !given.is_none()) fail_none(given);
             // A new value that is the same as the given one doesn't replace it.
             return is_same_value(given, result, options.space.get()) ? given : result;
         });

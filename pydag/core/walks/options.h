@@ -31,8 +31,8 @@ struct FlattenOptions {
     // Objects that are not opened, nor asked about, by identity: those with the index kKept. Or null.
     const IdentityTable *kept = nullptr;
     static constexpr uint32_t kKept = 0;
-    bool asks_names = true;            // false: no class is asked for the names of its children: see open_options.h
-    bool opens_callbacks = true;       // false: an object that a flatten function opens is a leaf
+    bool asks_names = true;       // false: no class is asked for the names of its children: see open_options.h
+    bool opens_callbacks = true;  // false: an object that a flatten function opens is a leaf
     NamespaceRef space;
     nb::object space_name;  // between `let_go_of_space` and `take_space`
     // Whether the namespace itself keeps the insertion order of dicts. Then it is part of every

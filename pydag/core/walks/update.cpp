@@ -10,6 +10,8 @@
 #include "walks/fold_structure.h"
 #include "walks/match.h"
 
+#include <unordered_map>
+
 namespace pydag {
 namespace {
 
@@ -84,6 +86,18 @@ void find_objects(nb::handle target, const NewLeaves &given, NodeObjects &object
     }
 }
 
+// Refuses to change an instance whose class says that instances don't change. `known`: what classes have said.
+void check_not_frozen(nb::handle cls, const NewLeaves &given, std::unordered_map<PyObject *, bool> &known) {
+    if (!given.is_frozen.is_valid() || given.is_frozen.is_none()) return;
+    const auto [found, is_new] = known.try_emplace(cls.ptr());
+    if (is_new) found->second = nb::cast<bool>(call(given.is_frozen, cls));
+    if (!found->second) return;
+    fail(PyExc_TypeError,
+         "%R is frozen: its instances can't be changed in place\n"
+         "  Build a new tree, with pydag.dag_map or pydag.dag_replace.",
+         cls.ptr());
+}
+
 // The function that writes a node whose children change; None: the core writes it.
 nb::object find_writer(const VisitedNode &at, nb::handle cls, const NewLeaves &given) {
     const Kind kind = at.node.kind;
@@ -127,6 +141,7 @@ void write_leaves(nb::handle target, const NewLeaves &given) {
     Writes writes;
     MadeOnce once;
     PyObject *const *next_leaf = given.leaves;
+    std::unordered_map<PyObject *, bool> frozen;  // the objects own their classes
     // Returns the object that replaces a node: the object itself, or a new tuple.
     const auto replacement = [&](const VisitedNode &at, Stack &results) {
         nb::object object = nb::borrow(objects[at.position]);
@@ -139,7 +154,9 @@ void write_leaves(nb::handle target, const NewLeaves &given) {
         if (!at.keeps_children(objects.data(), children)) {
             if (!is_writable(at.node.kind, at.refs) && !is_callback(at.node.kind))
                 return build_node(at.node.kind, at.refs, results, base, once);
-            writes.add(at, object, find_writer(at, class_of(object), given), objects, children);
+            const nb::object cls = class_of(object), writer = find_writer(at, cls, given);
+            if (writer.is_none() && is_registered(at.node.kind)) check_not_frozen(cls, given, frozen);
+            writes.add(at, object, writer, objects, children);
         }
         results.drop_to(base);
         return object;
@@ -148,7 +165,8 @@ void write_leaves(nb::handle target, const NewLeaves &given) {
     writes.run();
 }
 
-void update(nb::handle target, nb::handle source, nb::handle writers, const FlattenOptions &options) {
+void update(nb::handle target, nb::handle source, nb::handle writers, nb::handle is_frozen,
+            const FlattenOptions &options) {
     Flattened parts(target, options);
     const nb::object spec = parts.take_spec();
     const Structure &structure = spec_of(spec).structure();
@@ -160,8 +178,11 @@ void update(nb::handle target, nb::handle source, nb::handle writers, const Flat
     Leaves leaves;
     match(structure, source.ptr(), leaves);
     check_shapes(structure, parts.leaves(), leaves);
-    write_leaves(target,
-                 {.structure = structure, .leaves = leaves.data(), .space = *options.space, .writers = writers});
+    write_leaves(target, {.structure = structure,
+                          .leaves = leaves.data(),
+                          .space = *options.space,
+                          .writers = writers,
+                          .is_frozen = is_frozen});
 }
 
 }  // namespace pydag

@@ -16,6 +16,9 @@ struct NewLeaves {
     // Finds the writer of a class that a flatten function opens. Called with the class, it returns a function of the
     // instance and the tuple of its new children, or None if instances can't be written. Null: none can.
     nb::handle writers;
+    // Whether the instances of a class must stay as they are, though the core could write their fields: called with the
+    // class. Null: no class says so.
+    nb::handle is_frozen;
     // Whether to write objects of classes that are registered with another library by their fields.
     bool writes_foreign = false;
     Roots roots;  // the names of the target in messages
@@ -24,9 +27,10 @@ struct NewLeaves {
 // ValueError if the target has another structure. TypeError if an object would have to change that can't be written.
 void write_leaves(nb::handle target, const NewLeaves &given);
 
-// Replaces each leaf of `target` by the leaf that `source` has for it. `writers` as above; None: none.
+// Replaces each leaf of `target` by the leaf that `source` has for it. `writers` and `is_frozen` as above; None: none.
 //
 // TypeError, too, for a root that is a leaf or a tuple; ValueError and SharingError if the trees don't fit.
-void update(nb::handle target, nb::handle source, nb::handle writers, const FlattenOptions &options);
+void update(nb::handle target, nb::handle source, nb::handle writers, nb::handle is_frozen,
+            const FlattenOptions &options);
 
 }  // namespace pydag
