@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .wrappers.grad import value_and_grad as value_and_grad
     from .wrappers.jacobian import hessian as hessian
     from .wrappers.jacobian import jacfwd as jacfwd
+    from .wrappers.jacobian import jacobian as jacobian
     from .wrappers.jacobian import jacrev as jacrev
     from .wrappers.keep_sharing import keep_sharing as keep_sharing
     from .wrappers.linear import jvp as jvp
@@ -90,7 +91,7 @@ else:  # to a type checker it would mean that the package has every name
         "wrappers.custom": "custom_jvp",
         "wrappers.custom_vjp": "custom_vjp",
         "wrappers.grad": "grad value_and_grad",
-        "wrappers.jacobian": "hessian jacfwd jacrev",
+        "wrappers.jacobian": "hessian jacfwd jacobian jacrev",
         "wrappers.keep_sharing": "keep_sharing",
         "wrappers.linear": "jvp linearize vjp",
         "wrappers.loops": "associative_scan fori_loop map scan while_loop",

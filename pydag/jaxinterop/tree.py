@@ -4,13 +4,16 @@
 The leaves are the data, as the wrappers of `pydag.jaxinterop` see it: arrays, refs, and the numbers
 of dicts and records, each once however many paths lead to it. The numbers and flags of modules,
 text, functions and other objects belong to the structure: no function is called for them, and
-`structure` compares them. So a cast, an average, or a count needs no guard. `copy` is pydag's own.
+`structure` compares them. So a cast, an average, or a count needs no guard. `copy` is pydag's own;
+`static`, which declares a field of a dataclass as configuration, is JAX's.
 
 >>> w = jnp.ones(2)
 >>> doubled = map(lambda x: 2 * x, {"encoder": w, "decoder": w, "name": "net"})
 >>> doubled["encoder"] is doubled["decoder"], doubled["name"]
 (True, 'net')
 """
+
+from jax.tree import static as static
 
 from .trees.copied import copy as copy
 from .trees.functions import all as all
@@ -19,6 +22,7 @@ from .trees.functions import flatten as flatten
 from .trees.functions import leaves as leaves
 from .trees.functions import map as map
 from .trees.functions import reduce as reduce
+from .trees.functions import reduce_associative as reduce_associative
 from .trees.functions import structure as structure
 from .trees.functions import transpose as transpose
 from .trees.functions import unflatten as unflatten

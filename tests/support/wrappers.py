@@ -118,6 +118,7 @@ def with_values(shapes: Any, values: Any) -> Any:
 
 APART: dict[str, Callable[[Function], Function]] = {
     "remat": jaxinterop.remat,
+    "jacobian": lambda f: differentiated(jaxinterop.jacobian, f),
     "associative_scan": lambda f: lambda tree: f(jaxinterop.associative_scan(lambda a, b: a, tree)),
     "eval_shape": lambda f: lambda tree: with_values(jaxinterop.eval_shape(f, tree), f(tree)),
     "make_jaxpr": lambda f: (

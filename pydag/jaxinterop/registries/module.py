@@ -2,8 +2,9 @@
 """`Module`: a base class for models of one's own."""
 
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import pydag._core as _core
 from pydag.registry.fields import register_module
 
 # What modules of PyTorch have, and what to write for it.
@@ -25,7 +26,8 @@ class Module:
     Nothing else is asked of a subclass: attributes that are arrays, or hold some, are the model;
     numbers, flags, text and functions are its configuration. An instance is changed as any other
     object is. `jax.tree.map`, `jax.jit` and the like see its data, each array once. It is shown as
-    by `pydag.view`, unless a class says otherwise; it can be pickled and copied.
+    by `pydag.view`, unless a class says otherwise; it can be pickled and copied, also by
+    `copy.replace(model, head=new)`, which calls no `__init__`.
 
     Each subclass is registered by `pydag.register_module`, once it is made: with the fields that
     that function finds. Class keywords go on to the next `__init_subclass__`.
@@ -80,6 +82,14 @@ class Module:
             if name in _OF_TORCH:
                 text += f"\n  {_OF_TORCH[name]}"
             raise AttributeError(text, name=name, obj=self)
+
+    def __replace__(self, /, **changes: Any) -> Self:
+        """`copy.replace(module, name=value)`: a copy with other values in these attributes."""
+        children, names, spec = _core.open_one_level(self)
+        if wrong := [name for name in changes if name not in names]:
+            raise TypeError(f"{type(self).__name__} has no attribute {wrong[0]!r}: {list(names)}")
+        new: Self = spec.unflatten(map(changes.get, names, children))
+        return new
 
     def __repr__(self) -> str:
         from pydag.views.view import view  # here: most programs show no module

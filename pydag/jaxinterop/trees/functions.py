@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
+import jax
+
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.optree_api.broadcast import broadcast_prefix
 from pydag.public.arguments import MISSING, check_function
@@ -165,6 +167,35 @@ def reduce(
     check_function("reduce", function, tree)
     start = () if initializer is MISSING else (initializer,)
     return functools.reduce(function, leaves(tree, is_leaf), *start)
+
+
+def reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Dag,
+    *,
+    identity: Any = MISSING,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """Combine the distinct leaves by an associative operation, pair by pair: in log(n) steps.
+
+    Args:
+        operation: Gets two neighbours, in order.
+        tree: The DAG.
+        identity: The result for a tree without leaves.
+        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
+
+    Raises:
+        TypeError: There is neither a leaf nor an identity.
+        CycleError: An object contains itself.
+
+    >>> w = jnp.float32(2.0)
+    >>> float(reduce_associative(jnp.add, {"a": w, "b": w, "c": jnp.float32(3.0)}))
+    5.0
+    """
+    check_function("reduce_associative", operation, tree)
+    found = leaves(tree, is_leaf)
+    given = {} if identity is MISSING else {"identity": identity}
+    return jax.tree.reduce_associative(operation, found, is_leaf=lambda x: x is not found, **given)
 
 
 def all(tree: Dag, *, is_leaf: IsLeaf | None = None) -> bool:

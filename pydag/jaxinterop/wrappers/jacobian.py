@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jacfwd`, `jacrev` and `hessian`: in the place of each leaf of the result stands a gradient."""
+"""`jacfwd`, `jacrev` (or `jacobian`), `hessian`: in the place of each leaf of the result stands a gradient."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
@@ -35,7 +35,7 @@ def _jacobian(
     wrt, own = given.pop("wrt", None), Options.of(given)
 
     @wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
         allow_int = jax_options.get("allow_int", False)
         call = Differentiated(argnums, wrt, args, kwargs, own, allow_int=allow_int)
         flat, kept = call.of_leaves(fun, has_aux)
@@ -50,7 +50,7 @@ def _jacobian(
         found = derivative(content, dict(zip(positions, blocks, strict=True)))
         return (found, aux) if has_aux else found
 
-    return jacobian
+    return differentiated
 
 
 def _square(call: Differentiated, block: Sequence[Sequence[Any]]) -> Any:
@@ -80,6 +80,9 @@ def jacrev(
     """
     more: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
     return _jacobian(jax.jacrev, fun, argnums, has_aux, options, **more)
+
+
+jacobian = jacrev
 
 
 @with_wrapper_options
