@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dag_fold`: something computed for each object, from what it is for the object's children."""
 
+import dataclasses
+import functools
 import gc
 from collections import OrderedDict
 from collections.abc import Callable
@@ -118,6 +120,128 @@ def test_functions_that_are_none(functions: Any, complaint: str) -> None:
             operation(functions, [1])
     with pytest.raises(TypeError, match=complaint.replace("NAME", "down")):
         pydag.dag_fold(lambda *_: 0, [1], down=functions)
+
+
+# --- the order of the children ---
+
+
+def parts(node: Any, children: Any, *context: Any) -> Any:
+    """The children, in the order in which they come; of a leaf the leaf."""
+    return children or node
+
+
+class Let:
+    """Meta fields and parameters that aren't kept are left out."""
+
+    def __init__(self, name: str, value: Any, body: Any, *, verbose: bool = False) -> None:
+        self.body, self.value, self.name = body, value, name
+
+
+class SlottedRatio:
+    """Its slots are in another order than its parameters."""
+
+    __slots__ = ("bottom", "top")
+
+    def __init__(self, top: Any, bottom: Any) -> None:
+        self.top, self.bottom = top, bottom
+
+
+class Derived(SlottedRatio):
+    """Inherits the parameters."""
+
+
+def logged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+class Decorated:
+    """The parameters of what is decorated count."""
+
+    @logged
+    def __init__(self, z: Any, a: Any) -> None:
+        self.a, self.z = a, z
+
+
+class Call:
+    """The rest of the arguments has the place that it has in the signature."""
+
+    def __init__(self, function: Any, *args: Any, cost: Any = 0) -> None:
+        self.function, self.args, self.cost = function, args, cost
+
+
+class OtherNames:
+    """An attribute that is no parameter: all come by name."""
+
+    def __init__(self, z: Any, a: Any) -> None:
+        self.z, self.a, self.made = z, a, 0
+
+
+class Unpacked:
+    """No parameter has the name of an attribute."""
+
+    def __init__(self, *children: Any) -> None:
+        self.z, self.a = children
+
+
+class Late:
+    """Has no `__init__`."""
+
+
+@dataclasses.dataclass
+class Declared:
+    """A dataclass's fields come as they are declared."""
+
+    z: Any
+    a: Any
+
+
+def late(z: Any, a: Any) -> Late:
+    """An instance with attributes that were set later."""
+    new = Late()
+    new.z, new.a = z, a  # type: ignore[attr-defined]  # that is the point
+    return new
+
+
+ORDERS: dict[str, tuple[Any, Any]] = {
+    "parameters": (sp.Ratio(1, 2, 3, at=4), (1, 2, (3,), 4)),
+    "a part of them": (Let("n", 1, 2), (1, 2)),
+    "slots": (SlottedRatio(1, 2), (1, 2)),
+    "inherited": (Derived(1, 2), (1, 2)),
+    "decorated": (Decorated(1, 2), (1, 2)),
+    "rest": (Call(1, 2, 3, cost=4), (1, (2, 3), 4)),
+    "other names": (OtherNames(1, 2), (2, 0, 1)),
+    "unpacked": (Unpacked(1, 2), (2, 1)),
+    "no __init__": (late(1, 2), (2, 1)),
+    "a dataclass": (Declared(1, 2), (1, 2)),
+}
+for _cls in (SlottedRatio, Derived, Decorated, Call, OtherNames, Unpacked, Late, Declared):
+    pydag.register_fields(_cls)
+pydag.register_fields(Let, meta_fields=["name"])
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_children_come_in_the_order_of_the_parameters(name: str) -> None:
+    """Those of a class that is read from its instances; where names differ, by name."""
+    tree, expected = ORDERS[name]
+    assert pydag.dag_fold(parts, tree) == expected
+    assert pydag.dag_fold(parts, [tree, tree]) == (expected, expected)
+    assert pydag.dag_fold(parts, tree, down=lambda _, c: c, init=0) == expected
+
+
+def test_the_traversal_stays_by_name() -> None:
+    """The calls, the leaves and the paths are in the order of the names."""
+    seen: list[Any] = []
+    tree = sp.Ratio(1, 2, at=4)
+    pydag.dag_fold(lambda node, _: seen.append(node), tree)
+    assert seen[:4] == [4, 2, (), 1]
+    assert pydag.dag_leaves(tree) == [4, 2, 1]
+    assert pydag.dag_flatten_one_level(tree).entries == ("at", "bottom", "more", "top")
 
 
 # --- contexts ---

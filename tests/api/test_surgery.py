@@ -2,14 +2,18 @@
 """Tying, untying, replacing, putting together and updating in place."""
 
 import copy
+import dataclasses
 import re
 import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from functools import partial
 from typing import Any
 
+import attr
+import attrs
 import numpy as np
 import pytest
+import reference_surgery
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
@@ -331,3 +335,175 @@ def test_replacing_what_is_not_there() -> None:
     """An equal object is another object."""
     with pytest.raises(ValueError, match="doesn't hold"):
         dag_replace([array(1)], array(1), 2)
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_untie_of_a_whole_tree(name: str) -> None:
+    """Without paths, containers and leaves of every kind get an object at each place."""
+    w = array(1)
+    layer = CONTAINERS[name](w, w)
+    new = untie({"a": layer, "b": [layer, w]})
+    assert pydag.shared_objects(new) == []
+    assert [x.tolist() for x in dag_leaves(new) if isinstance(x, np.ndarray)] == [[1]] * 5
+    assert ends(new["a"])[2] is w
+    assert ends(layer)[2] is ends(layer)[3] is w
+
+
+def test_untie_of_a_state() -> None:
+    """The state of an environment that starts with parts that are one object comes apart."""
+    body = {"q": array(1), "v": array(2)}
+    obs = array(3)
+    state = {"body": body, "obs": obs, "info": {"first_body": body, "first_obs": obs}}
+    new = untie(state)
+    assert new["body"]["q"] is not new["info"]["first_body"]["q"]
+    assert new["obs"] is not new["info"]["first_obs"]
+    assert state["body"] is state["info"]["first_body"]  # type: ignore[index]  # it is a dict
+    part = untie(state, ("info",))
+    assert pydag.shared_objects(part) == []
+    assert part["obs"] is obs
+
+
+@pytest.mark.parametrize("tree", [1, None, [], [1, [2]], {"a": array(1), "b": [array(1)]}, ([],)])
+def test_untie_of_a_tree_without_sharing(tree: Any) -> None:
+    """Whether a state is tied may not be known: a tree without ties comes back equal."""
+    assert difference(untie(tree), tree) == ""
+
+
+@strategies.thorough
+@given(plain_dags, strategies.options)
+def test_untie_agrees(tree: Any, options: Any) -> None:
+    """The tree without paths' sharing is the unfolded one, with copies of the leaves."""
+    options = {**options, "namespace": "", "identity": "all"}
+    expected = reference_surgery.untie(tree, **options)
+    got = untie(tree, **options)
+    kept = {**options, "identity": "nodes"}
+    assert dag_structure(got, **kept) == dag_structure(expected, **kept)
+    copied = dag_leaves(got, **options)
+    assert len({id(x) for x in copied if type(x) is np.ndarray}) == sum(
+        type(x) is np.ndarray for x in dag_leaves(expected, **kept)
+    )
+
+
+def test_untie_of_what_would_be_too_large() -> None:
+    """2**60 places: a ValueError in no time, which names the cure."""
+    start = time.thread_time()
+    with pytest.raises(ValueError, match=r"more than 16777216 (.|\n)*untie\(tree, path\)"):
+        untie(doubled(60, array(1)))
+    assert time.thread_time() - start < 1
+
+
+def test_untie_with_identity_of_nodes() -> None:
+    """Then leaves have no identity: those at several places stay, outside of what is copied."""
+    w = array(1)
+    layer = [w]
+    new = untie([w, w, layer, layer], identity="nodes")
+    assert new[0] is new[1] is new[2][0] is w
+    assert new[2] is not new[3]
+    assert new[3][0] is not w
+
+
+@pytest.mark.parametrize(
+    ("tree", "paths", "complaint"),
+    [
+        ({"a": [1.0], "b": 2}, [("a",)], r"what is at tree\['a'\] .*\n.*untie\(tree\), without"),
+        ({"a": array(1)}, [("a",), ("a",)], r"tree\['a'\]"),
+        ([1.0, 1.0], [(0,), (1,)], r"tree\[0\]"),
+        ([(w := array(2)), [w]], [()], "what is at tree is"),
+        ([[(v := array(3)), v], 1], [(0,)], r"tree\[0\]"),
+        ([(x := [array(4)]), x], [(0, 0)], r"tree\[0\]\[0\] .*\n  It lies within tree\[0\], which"),
+        ([(y := [[array(4)]]), {"k": y}], [(1, "k", 0)], r"It lies within tree\[0\], which"),
+    ],
+)
+def test_an_untie_that_would_do_nothing(tree: Any, paths: Any, complaint: str) -> None:
+    """Paths to what isn't shared are a mistake: the error names the path, and what to write."""
+    with pytest.raises(ValueError, match=f"nothing is untied: (.|\n)*{complaint}"):
+        untie(tree, *paths)
+
+
+def test_untie_of_a_part_whose_leaves_are_shared() -> None:
+    """A container that isn't shared itself: what is below it gets copies, also beside others."""
+    w, v = array(1), array(2)
+    tree = {"enc": [w, [v, v]], "dec": {"w": w}, "z": v}
+    new = untie(tree, ("enc",), ("dec",))
+    assert new["z"] is v
+    assert len({id(x) for x in (new["enc"][0], new["dec"]["w"], w)}) == 3
+    assert new["enc"][1][0] is new["enc"][1][1] is not v
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """Frozen by dataclasses."""
+
+    x: Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SlottedRecord:
+    """Frozen, without a `__dict__`."""
+
+    x: Any
+
+
+class Inherited(Record):
+    """Frozen by its base."""
+
+
+@attrs.frozen
+class Attrs:
+    """Frozen by attrs."""
+
+    x: Any
+
+
+@attr.s(frozen=True, slots=False)
+class OldAttrs:
+    """Frozen by attrs' older function."""
+
+    x: Any = attr.ib()
+
+
+FROZEN: list[Any] = [Record, SlottedRecord, Inherited, Attrs, OldAttrs]
+for _cls in FROZEN:
+    pydag.register_fields(_cls)
+
+
+@pytest.mark.parametrize("cls", FROZEN)
+def test_update_refuses_frozen_instances(cls: Any) -> None:
+    """They may be keys of a dict by their content; the error names path and class."""
+    root = cls(1.0)
+    with pytest.raises(TypeError, match=rf"{cls.__name__}'> is frozen(.|\n)*at tree$"):
+        dag_update(root, cls(2.0))
+    target = {"a": [1], "b": [cls((1.0, 2.0))]}
+    with pytest.raises(TypeError, match=rf"frozen(.|\n)*dag_map(.|\n)*at tree\['b'\]\[0\]"):
+        dag_update(target, {"a": [2], "b": [cls((1.0, 3.0))]})
+    assert target["a"] == [1]
+    assert root.x == 1.0
+
+
+@pytest.mark.parametrize("cls", FROZEN)
+def test_update_of_what_a_frozen_instance_holds(cls: Any) -> None:
+    """A list in it can be changed: the instance then holds the same object as before."""
+    inner = [1.0]
+    target = [cls(inner)]
+    kept = target[0]
+    dag_update(target, [cls([2.0])])
+    assert target[0] is kept
+    assert inner == [2.0]
+
+
+def test_update_of_instances_that_are_not_frozen() -> None:
+    """Dataclasses, attrs classes and namedtuples in a list are updated."""
+
+    @pydag.register_fields
+    @dataclasses.dataclass
+    class Plain:
+        x: Any
+
+    @pydag.register_fields
+    @attrs.define
+    class Defined:
+        x: Any
+
+    target = [Plain(1), Defined(2), Pair(3, 4)]
+    dag_update(target, [Plain(10), Defined(20), Pair(30, 40)])
+    assert target == [Plain(10), Defined(20), Pair(30, 40)]

@@ -7,13 +7,14 @@ Each is a recursion with a memo over the graph that `reference.flatten` makes.
 import collections
 import dataclasses
 import functools
+import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from reference import SpecNode, flatten
-from reference_kinds import Callbacks, Registry, Shape, build_node, has_identity, is_tuple_like
+from reference_kinds import Callbacks, Fields, Registry, Shape, build_node, has_identity, is_tuple_like
 
 Functions = Callable[..., Any] | Mapping[type, Callable[..., Any]]
 PLAIN = (bool, int, float, complex, str, bytes, range)
@@ -29,6 +30,24 @@ def function_for(functions: Functions, obj: Any) -> Callable[..., Any] | None:
     return None
 
 
+def by_parameters(node: SpecNode, results: list[Any]) -> tuple[Any, ...]:
+    """The results for the children, as a fold's function gets them.
+
+    Those of a class whose fields are what its instances have come in the order of the parameters of
+    its `__init__`, if each has the name of one.
+    """
+    shape = node.shape
+    if shape is None or not isinstance(shape.registration, Fields) or not results:
+        return tuple(results)
+    if shape.registration.data is not None or dataclasses.is_dataclass(shape.cls):
+        return tuple(results)
+    names = list(inspect.signature(shape.cls.__init__).parameters)
+    found = dict(zip(shape.entries, results, strict=True))
+    if not names or not set(found) <= set(names[1:]):
+        return tuple(results)
+    return tuple(found[name] for name in names[1:] if name in found)
+
+
 def fold(f: Functions, tree: Any, **options: Any) -> Any:
     """What `f` gives for the root; it gets the object, and what it gave for the children."""
     memo: dict[SpecNode, Any] = {}
@@ -38,7 +57,7 @@ def fold(f: Functions, tree: Any, **options: Any) -> Any:
             function = function_for(f, node.obj)
             if function is None:
                 raise TypeError(type(node.obj))
-            memo[node] = function(node.obj, tuple(map(visit, node.children)))
+            memo[node] = function(node.obj, by_parameters(node, list(map(visit, node.children))))
         return memo[node]
 
     return visit(flatten(tree, **options)[1].root)
@@ -54,7 +73,7 @@ def fold_with_context(f: Functions, tree: Any, down: Functions, init: Any, **opt
             below, going_down = context, function_for(down, node.obj)
             if node.children and going_down is not None:
                 below = going_down(node.obj, context)
-            children = tuple(visit(child, below) for child in node.children)
+            children = by_parameters(node, [visit(child, below) for child in node.children])
             function = function_for(f, node.obj)
             if function is None:
                 raise TypeError(type(node.obj))
@@ -78,6 +97,8 @@ def rewrite(f: Functions, tree: Any, *, registry: Registry, **options: Any) -> A
                 given = build_node(node.shape, children)
             function = function_for(f, given)
             result = given if function is None else function(given)
+            if result is None and given is not None:
+                raise TypeError(f"None for {given!r}")
             memo[node] = given if is_same(given, result, registry) else result
         return memo[node]
 

@@ -140,6 +140,13 @@ class Mixed(Slotted):
     """Slots and a `__dict__`."""
 
 
+class Ratio:
+    """Its `__init__` has other parameters than an alphabet would, and not in that order."""
+
+    def __init__(self, top: Any, bottom: Any, *more: Any, at: Any = None) -> None:
+        self.at, self.more, self.bottom, self.top = at, more, bottom, top
+
+
 @dataclasses.dataclass
 class Linear:
     """A dataclass with a static field."""
@@ -206,6 +213,7 @@ GLOBAL: Registry = {
     Chosen: Fields(data=("y", "x"), meta=("mode",)),
     Slotted: Fields(),
     Mixed: Fields(),
+    Ratio: Fields(),
     Linear: Fields(),
     Frozen: Fields(),
 }

@@ -129,6 +129,7 @@ FIELDS: list[Shape] = [
     lambda draw, take: sp.Chosen(x=take(), mode="m", y=take()),
     lambda draw, take: sp.Linear(take(), take(), units=draw(small)),
     lambda draw, take: sp.Frozen(take(), take()),
+    lambda draw, take: sp.Ratio(take(), take(), *several(draw, take)),
     *(a_named, a_slotted, a_mixed),
 ]
 ALL = BUILTIN + CUSTOM + FRESH + FIELDS

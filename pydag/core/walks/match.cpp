@@ -87,8 +87,8 @@ private:
              "the trees are shared differently\n  first tree:  %s and %s are one object\n"
              "  other tree:  they are two: %U and %U\n"
              "  Equal copies: make them one object, with pydag.retie(spec, other). Halves of one gradient: add them\n"
-             "  up, with pydag.retie(spec, other, combine=jnp.add), or take pydag.jaxinterop.grad. Where the leaves\n"
-             "  are one object by accident: give them no identity, with identity=\"nodes\".",
+             "  up, with pydag.retie(spec, other, combine=jnp.add), or take pydag.jaxinterop.grad. Where\n"
+             "  objects are one by accident: pydag.untie(tree); or leaves without identity, by identity=\"nodes\".",
              path_of(structure_, at.position()).c_str(), path(&alias).c_str(), short_repr(first).ptr(),
              short_repr(object).ptr());
     }

@@ -15,7 +15,10 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, Roots, path_texts
 from pydag.typing import Dag, Leaf
 
-COPIES = 'pj.tree.copy(...) makes copies; with identity="nodes" an array at two places is two.'
+COPIES = (
+    "pydag.untie(tree) gives each place its own copy; "
+    'with identity="nodes" an array at two places is two.'
+)
 
 
 class Question(NamedTuple):
