@@ -36,9 +36,11 @@ def dag_fold(
     the parts, for the tuple, and then for the object, whose only child is the tuple.
 
     Args:
-        f: Gets the object and a tuple of the children's results, in traversal order. Or a mapping
-            from classes to such functions, looked up along the object's MRO; `object` matches all
-            other classes.
+        f: Gets the object and a tuple of the children's results, in traversal order. But if all
+            attributes of an instance are its children, these come in the order of the parameters of
+            `__init__`; if an attribute isn't a parameter, all come by name. Or a mapping from
+            classes to such functions, looked up along the object's MRO; `object` matches all other
+            classes.
         down: Hands information down. `down(node, context)` returns the context of the children. If
             it is a mapping from classes to functions without one for the node, the children get the
             node's own context. `f` is then called as `f(node, children, context)`, once for each
@@ -80,8 +82,8 @@ def dag_rewrite(
 
     `f(node)` is called once per distinct object, and once per occurrence of a value. It gets the
     node with its parts rewritten: the node itself if no part changed, else a new node. It returns
-    that node, or a replacement, which isn't rewritten again. The result has the sharing of
-    `tree`.
+    that node, or a replacement other than None, which isn't rewritten again. The result has the
+    sharing of `tree`.
 
     Args:
         f: Or a mapping from classes to such functions, looked up along the node's MRO. A node
@@ -90,6 +92,7 @@ def dag_rewrite(
 
     Raises:
         CycleError: An object contains itself, before or after.
+        TypeError: A function returns None for a node that isn't None.
 
     >>> layer, head = ["dense", 4], ["head", 2]
     >>> model = {"encoder": layer, "decoder": layer, "head": head}

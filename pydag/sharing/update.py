@@ -23,7 +23,7 @@ def find_writer(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
 
 
 def _is_frozen(cls: type) -> bool:
-    """Whether a class says that its instances don't change: a frozen dataclass or attrs class."""
+    """Whether instances of a class can't be changed: a frozen dataclass or attrs class."""
     if getattr(getattr(cls, "__dataclass_params__", None), "frozen", False):
         return True
     attrs = sys.modules.get("attr._make")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dag_replace` with a replacement that holds parts of the tree: what is shared stays one object."""
+"""`dag_replace` by something that holds parts of the tree: what is shared stays one object."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from isomorphism import difference
 from operations import doubled
+from reference_kinds import has_identity
 from registering import Box
 
 import pydag
@@ -105,7 +106,7 @@ def test_as_a_rewrite_does() -> None:
 def test_a_leaf_in_what_replaces_it() -> None:
     """An array that is derived from one of the tree: the array is replaced, and stands inside."""
     w, bias = np.ones(2), [np.zeros(2)]
-    out = dag_replace({"in": w, "out": (w, bias), "b": bias}, w, {"low": w, "bias": bias})
+    out: Any = dag_replace({"in": w, "out": (w, bias), "b": bias}, w, {"low": w, "bias": bias})
     assert out["in"] is out["out"][0]
     assert out["in"]["low"] is w
     assert out["in"]["bias"] is out["out"][1] is out["b"] is bias
@@ -114,7 +115,7 @@ def test_a_leaf_in_what_replaces_it() -> None:
 def test_a_replacement_that_is_there_already() -> None:
     """It is one object at its own places and at those of the old one."""
     old, new = [1], [2]
-    out = dag_replace([old, new, {"x": new}, old], old, new)
+    out: Any = dag_replace([old, new, {"x": new}, old], old, new)
     assert out[0] is out[1] is out[2]["x"] is out[3] is new
 
 
@@ -129,10 +130,10 @@ def test_a_replacement_that_is_there_already() -> None:
 def test_a_replacement_that_holds_what_holds_the_old_one(make: Any, where: str) -> None:
     """It would stand within itself: CycleError with the path, and `dag_rewrite` as the cure."""
     w = np.ones(2)
-    tree = {"layers": [[1], {"w": w}]}
+    tree: Any = {"layers": [[1], {"w": w}]}
     with pytest.raises(pydag.CycleError, match=rf"new holds {where}, (.|\n)*dag_rewrite"):
         dag_replace(tree, w, make(tree))
-    assert tree["layers"][1]["w"] is w  # type: ignore[call-overload, index]  # it is a dict
+    assert tree["layers"][1]["w"] is w
     new = make(tree)
     out = pydag.dag_rewrite(lambda part: new if part is w else part, tree)
     assert out["layers"][1]["w"] is new
@@ -141,7 +142,7 @@ def test_a_replacement_that_holds_what_holds_the_old_one(make: Any, where: str) 
 def test_a_tuple_that_holds_the_old_one() -> None:
     """A tuple has no identity: the one in the replacement keeps the old object."""
     one, two = [1], [2]
-    out = dag_replace({"layers": (one, two)}, one, ["sequence", (one, two)])
+    out: Any = dag_replace({"layers": (one, two)}, one, ["sequence", (one, two)])
     assert out["layers"][0][1][0] is one
     assert out["layers"][0][1][1] is out["layers"][1] is two
 
@@ -159,7 +160,12 @@ def test_a_predicate_is_not_asked_about_what_is_replaced_or_kept() -> None:
     """Once about each object, and never about the old one; a container is replaced as well."""
     shared, old = [np.ones(2)], [1]
     asked: list[Any] = []
-    out = dag_replace([old, shared], old, {"s": shared}, lambda x: bool(asked.append(x)))
+
+    def is_leaf(x: Any) -> bool:
+        asked.append(x)
+        return False
+
+    out: Any = dag_replace([old, shared], old, {"s": shared}, is_leaf)
     assert out[0]["s"] is out[1] is shared
     assert [x is shared for x in asked].count(True) == 1
     assert not any(x is old for x in asked)
@@ -186,16 +192,13 @@ def test_agrees(dag: Any, data: st.DataObject, options: Options) -> None:
     if error:
         return
     assert difference(got, expected) == ""
-    pairs = zip(
-        *(plain_ref.distinct(plain_ref.flatten(x, **given_options)[1].root) for x in (got, expected)),
-        strict=True,
+    ours, theirs = (
+        [node.obj for node in plain_ref.distinct(plain_ref.flatten(x, **given_options)[1].root)]
+        for x in (got, expected)
     )
-    originals = [*parts, new]
-    for ours, theirs in pairs:
-        if any(theirs.obj is x for x in originals):
-            assert ours.obj is theirs.obj or not plain_ref.has_identity(
-                theirs.obj, given_options["registry"]
-            )
+    kept = [x for x in (*parts, new) if has_identity(x, given_options["registry"])]
+    for one, other in zip(ours, theirs, strict=True):
+        assert one is other or not any(other is x for x in kept)
 
 
 def test_linear_on_sixtyfold_sharing() -> None:

@@ -174,9 +174,9 @@ def test_exceptions_pass_through() -> None:
 @pytest.mark.parametrize("kind", [list, tuple, dict, float, sp.Box, sp.Module])
 def test_a_function_that_forgets_to_return(kind: type) -> None:
     """None for a node that wasn't None is a TypeError with the path; None itself may stay."""
-    tree = {"a": [None, (2.5, sp.Box(1)), {}, sp.Module(w=None)]}
-    with pytest.raises(TypeError, match=r"returned None for (.|\n)*`return`(.|\n)*at tree\["):
-        pydag.dag_rewrite({kind: lambda _: None} | ({dict: lambda d: d} if kind != dict else {}), tree)
+    tree: Any = {"a": [None, (2.5, sp.Box(1)), {}, sp.Module(w=None)]}
+    with pytest.raises(TypeError, match=r"returned None for (.|\n)*`return`(.|\n)*at tree"):
+        pydag.dag_rewrite({kind: lambda _: None}, tree["a"])
     assert pydag.dag_rewrite(lambda node: node, tree) is tree
     assert pydag.dag_rewrite({type(None): lambda _: None}, tree) is tree
 

@@ -24,6 +24,7 @@ BY: dict[str, Callable[..., Any]] = {
     "value_and_grad": lambda m, f, *by: m.value_and_grad(f, argnums=(*range(len(by)),))(*by)[1],
     "jacfwd": lambda m, f, *by: m.jacfwd(f, argnums=(*range(len(by)),))(*by),
     "jacrev": lambda m, f, *by: m.jacrev(f, argnums=(*range(len(by)),))(*by),
+    "jacobian": lambda m, f, *by: m.jacobian(f, argnums=(*range(len(by)),))(*by),
     "vjp": lambda m, f, *by: m.vjp(f, *by)[1](ONE),
 }
 every = pytest.mark.parametrize("name", BY)

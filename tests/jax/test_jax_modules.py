@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
 import subprocess
 import sys
 from collections import OrderedDict, deque, namedtuple
@@ -280,3 +282,121 @@ def test_what_a_module_of_pytorch_has(name: str) -> None:
     with pytest.raises(AttributeError, match=r"has no attribute 'u'$"):
         getattr(Model(), "u")  # noqa: B009 (a type checker knows)
     assert not hasattr(Model(), "nothing")
+
+
+class Tied(jaxinterop.Module):
+    """Two names for one array, a list that holds it, and configuration."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.name, self.scale = size, "tied", None
+        self.embed = self.unembed = jnp.ones(size)
+        self.layers = [self.embed]
+
+    @functools.cached_property
+    def doubled(self) -> Any:
+        return 2 * self.embed
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"size": 3}, {"name": None}, {"scale": 2.0}, {"embed": 5}, {"layers": [], "name": "x"}],
+)
+def test_replace_of_a_module(changes: dict[str, Any]) -> None:
+    """`copy.replace` gives a copy with other attributes; the rest are the same objects."""
+    model = Tied(2)
+    assert model.doubled.tolist() == [2, 2]
+    before = dict(vars(model))
+    new = type(model).__replace__(model, **changes)
+    assert type(new) is Tied
+    for name in ("size", "name", "scale", "embed", "unembed", "layers"):
+        assert getattr(new, name) is changes.get(name, before[name])
+    assert list(vars(new)) == ["size", "name", "scale", "embed", "unembed", "layers"]
+    assert vars(model) == before
+    if sys.version_info >= (3, 13):
+        assert vars(copy.replace(model, **changes)).keys() == vars(new).keys()
+        assert pydag.dag_structure(copy.replace(model)) == pydag.dag_structure(model)
+
+
+def test_replace_of_what_a_module_lacks() -> None:
+    """A name that is no attribute is a TypeError, also one of a method or of a cached property."""
+    for name in ("head", "doubled", "__init__"):
+        with pytest.raises(TypeError, match=rf"Tied has no attribute '{name}': \['embed', 'layers"):
+            Tied(2).__replace__(**{name: 1})
+
+
+def test_replace_of_slots_and_dataclasses() -> None:
+    """Slots are replaced, too; of a dataclass it is Python's own function that does it."""
+
+    class Slots(jaxinterop.Module):
+        __slots__ = ("b", "w")
+
+        def __init__(self) -> None:
+            self.w, self.b = jnp.ones(2), 0.5
+
+    @dataclasses.dataclass(frozen=True)
+    class Frozen(jaxinterop.Module):
+        w: Any
+        rate: float = 0.5
+
+    slots = Slots()
+    assert slots.__replace__(b=0.25).w is slots.w
+    assert slots.__replace__(b=0.25).b == 0.25
+    assert slots.b == 0.5
+    if sys.version_info >= (3, 13):
+        frozen = Frozen(jnp.ones(2))
+        new = copy.replace(frozen, rate=1.0)
+        assert (new.w is frozen.w, new.rate, frozen.rate) == (True, 1.0, 0.5)
+
+
+class Mean(jaxinterop.Module):
+    """A running mean."""
+
+    def __init__(self) -> None:
+        self.mean = jnp.zeros(2)
+
+    def __call__(self, x: Any) -> Any:
+        self.mean = 0.5 * self.mean + 0.5 * x.mean(0)
+        return x - self.mean
+
+
+class Normed(jaxinterop.Module):
+    """A norm and a weight."""
+
+    def __init__(self, norm: Mean) -> None:
+        self.norm, self.w = norm, jnp.eye(2)
+
+    def __call__(self, x: Any) -> Any:
+        return self.norm(x) @ self.w
+
+
+class Adapted(jaxinterop.Module):
+    """Computes what the block does, until `a` is trained."""
+
+    def __init__(self, base: Normed) -> None:
+        self.base, self.a = base, jnp.zeros((2, 2))
+
+    def __call__(self, x: Any) -> Any:
+        return self.base(x) + x @ self.a
+
+
+class Stack(jaxinterop.Module):
+    """Two blocks with one norm."""
+
+    def __init__(self) -> None:
+        norm = Mean()
+        self.one, self.two = Normed(norm), Normed(norm)
+
+    def __call__(self, x: Any) -> Any:
+        return self.two(self.one(x))
+
+
+def test_an_adapted_model_keeps_the_state_that_its_layers_share() -> None:
+    """The mean of the norm is updated twice in a step, with the adapter and without it."""
+    x = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    net = Stack()
+    adapted: Any = pydag.dag_replace(net, net.one, Adapted(net.one))
+    assert adapted.one.base.norm is adapted.two.norm
+    step = jaxinterop.jit(lambda net, x: net(x), update_argnums=0)
+    assert step(adapted, x).tolist() == [[-1.0, -1.0], [1.0, 1.0]]
+    assert adapted.one.base.norm is adapted.two.norm
+    assert adapted.two.norm.mean.tolist() == [1.0, 1.5]

@@ -73,7 +73,7 @@ def test_public_attributes(name: str) -> None:
 MESH = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
 DECORATED = (
     "jit", "grad", "value_and_grad", "vmap", "checkpoint", "remat", "jacfwd", "jacrev", "hessian",
-    "make_jaxpr", "custom_jvp", "custom_vjp",
+    "jacobian", "make_jaxpr", "custom_jvp", "custom_vjp",
 )  # fmt: skip
 
 
@@ -196,7 +196,7 @@ def test_types_of_errors(name: str) -> None:
 TRANSFORMATIONS = (
     "grad", "value_and_grad", "vjp", "jvp", "linearize", "jacfwd", "jacrev", "hessian", "vmap",
     "shard_map", "checkpoint", "remat", "eval_shape", "make_jaxpr", "custom_jvp", "custom_vjp",
-    "jit",
+    "jit", "jacobian",
 )  # fmt: skip
 LOOPS = ("scan", "while_loop", "fori_loop", "cond", "switch", "associative_scan", "map")
 KEYWORDS = ("namespace", "identity")

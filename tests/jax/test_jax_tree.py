@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any
 
@@ -281,3 +282,51 @@ def test_names_of_children_are_asked_for_in_errors_alone() -> None:
     assert not asked
     with pytest.raises(TypeError, match=r"^tree\[0\]\.b is an object"):
         pj_tree.map(lambda x: x, [Pair(1.0, object())])
+
+
+def test_reduce_associative() -> None:
+    """Each array counts once, in order; configuration doesn't. JAX's errors are JAX's."""
+    net = Net()
+    total = pj_tree.reduce_associative(lambda a, b: a + b, pj_tree.map(jnp.sum, [net, net]))
+    assert float(total) == 3.0
+    texts = pj_tree.reduce_associative(lambda a, b: f"({a}{b})", [1, (2, 3), {"a": 4}])
+    assert texts == jax.tree.reduce_associative(lambda a, b: f"({a}{b})", [1, (2, 3), {"a": 4}])
+    joined = pj_tree.reduce_associative(
+        lambda a, b: a + b, [[1, 2], [3]], is_leaf=lambda x: len(x) > 0 and x[0] != [1, 2]
+    )
+    assert joined == [1, 2, 3]
+    assert pj_tree.reduce_associative(max, {"name": "net"}, identity=0) == 0
+    with pytest.raises(TypeError, match="identity"):
+        pj_tree.reduce_associative(max, ())
+
+
+def test_a_static_field() -> None:
+    """`static` is JAX's: the field is configuration in pydag's records and JAX's dataclasses."""
+
+    @dataclasses.dataclass
+    class Op:
+        x: Any
+        name: str = pj_tree.static(default="add")
+
+    pydag.register_fields(Op)
+    tree = [Op(w := jnp.ones(2)), Op(w)]
+    assert len(pj_tree.leaves(tree)) == 1
+    assert [op.name for op in pj_tree.map(lambda x: 2 * x, tree)] == ["add", "add"]
+    assert pj_tree.static is jax.tree.static
+
+
+def test_states_that_start_as_one_are_untied() -> None:
+    """A tied state against one that isn't: the error names `untie`, which helps in one call."""
+    obs = jnp.zeros(2)
+    first = {"obs": obs, "info": {"first": obs}}
+    later = {"obs": jnp.ones(2), "info": {"first": obs}}
+
+    def reset(x: Any, y: Any) -> Any:
+        return jnp.where(True, x, y)
+
+    for mapped in (pj_tree.map, pydag.dag_map):
+        with pytest.raises(pydag.SharingError, match=r"pydag\.untie") as caught:
+            mapped(reset, first, later)
+        assert "tree.copy" not in str(caught.value)
+        new = mapped(reset, pydag.untie(first), later)
+        assert new["obs"] is not new["info"]["first"]

@@ -53,6 +53,17 @@ def test_axes_made_by_a_map() -> None:
         jaxinterop.vmap(lambda m: m, in_axes=(both,))(model)
 
 
+def test_two_axes_for_one_object_are_cured_by_untie() -> None:
+    """The error names `untie`, and with the whole argument untied there is none."""
+    w = jnp.ones((2, 2))
+    state = {"a": w, "b": w}
+    add = jaxinterop.vmap(lambda s: s["a"] + s["b"], in_axes=({"a": 0, "b": None},))
+    with pytest.raises(pydag.SharingError, match=r"pydag\.untie\(tree\) gives") as caught:
+        add(state)
+    assert "tree.copy" not in str(caught.value)
+    assert add(pydag.untie(state)).shape == (2, 2, 2)
+
+
 def test_what_jax_refuses() -> None:
     """Axes that don't fit are errors that say where, and for sizes too, with paths."""
     w = jnp.ones((2, 3))

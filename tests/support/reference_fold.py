@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from reference import SpecNode, flatten
-from reference_kinds import Callbacks, Fields, Registry, Shape, build_node, has_identity, is_tuple_like
+from reference_kinds import (
+    Callbacks,
+    Fields,
+    Registry,
+    Shape,
+    build_node,
+    has_identity,
+    is_tuple_like,
+)
 
 Functions = Callable[..., Any] | Mapping[type, Callable[..., Any]]
 PLAIN = (bool, int, float, complex, str, bytes, range)
@@ -41,7 +49,8 @@ def by_parameters(node: SpecNode, results: list[Any]) -> tuple[Any, ...]:
         return tuple(results)
     if shape.registration.data is not None or dataclasses.is_dataclass(shape.cls):
         return tuple(results)
-    names = list(inspect.signature(shape.cls.__init__).parameters)
+    cls: Any = shape.cls
+    names = list(inspect.signature(cls.__init__).parameters)
     found = dict(zip(shape.entries, results, strict=True))
     if not names or not set(found) <= set(names[1:]):
         return tuple(results)

@@ -13,9 +13,9 @@ def leads_to(node: SpecNode, obj: Any) -> bool:
 
 
 def replace(tree: Any, old: Any, new: Any, *, registry: Registry, **options: Any) -> Any:
-    """The tree with `new` in the place of `old`; what else `new` holds of the tree is kept as it is.
+    """The tree with `new` in the place of `old`.
 
-    All other containers are new.
+    What else `new` holds of the tree is kept as it is; all other containers are new.
     """
     options["registry"] = registry
     if not has_identity(old, registry):

@@ -86,7 +86,7 @@ void find_objects(nb::handle target, const NewLeaves &given, NodeObjects &object
     }
 }
 
-// Refuses to change an instance whose class says that instances don't change. `known`: what classes have said.
+// Refuses to change an instance of a frozen class. `known`: the answers for the classes that were met.
 void check_not_frozen(nb::handle cls, const NewLeaves &given, std::unordered_map<PyObject *, bool> &known) {
     if (!given.is_frozen.is_valid() || given.is_frozen.is_none()) return;
     const auto [found, is_new] = known.try_emplace(cls.ptr());

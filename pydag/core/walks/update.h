@@ -17,7 +17,7 @@ struct NewLeaves {
     // instance and the tuple of its new children, or None if instances can't be written. Null: none can.
     nb::handle writers;
     // Whether the instances of a class must stay as they are, though the core could write their fields: called with the
-    // class. Null: no class says so.
+    // class. Null: all may change.
     nb::handle is_frozen;
     // Whether to write objects of classes that are registered with another library by their fields.
     bool writes_foreign = false;

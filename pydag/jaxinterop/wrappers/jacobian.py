@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jacfwd`, `jacrev` (or `jacobian`), `hessian`: in the place of each leaf of the result stands a gradient."""
+"""`jacfwd`, `jacrev`, `hessian`: in the place of each leaf of the result stands a gradient."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
