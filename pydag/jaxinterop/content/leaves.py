@@ -75,6 +75,16 @@ def is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray | jax.core.Tracer) or jax_private.is_ref(leaf)
 
 
+def copied(array: Any) -> Any:
+    """Another object for the same array: of the same type, weak or not."""
+    if isinstance(array, np.ndarray):
+        return array.view()
+    copy = jnp.copy(array)
+    if getattr(array, "weak_type", False):
+        copy = jax_private.convert_element_type(copy, copy.dtype, weak_type=True)
+    return copy
+
+
 def is_differentiable(leaf: Any, allow_int: bool = False) -> bool:
     """Whether JAX differentiates by an array or number of this type."""
     dtype = getattr(leaf, "dtype", None)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax import tree_util
 
-from pydag.jaxinterop.content.separate import copied
+from pydag.jaxinterop.content.leaves import copied
 from pydag.jaxinterop.packed.dag import LeafKey
 from pydag.registry.fields import register_fields
 from pydag.typing import Leaf

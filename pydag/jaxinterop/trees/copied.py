@@ -6,8 +6,7 @@ from typing import TypeVar
 import jax
 
 from pydag.jaxinterop.content.content import take_apart
-from pydag.jaxinterop.content.leaves import is_number
-from pydag.jaxinterop.content.separate import copied
+from pydag.jaxinterop.content.leaves import copied, is_number
 from pydag.jaxinterop.foreign.jax_private import is_ref
 from pydag.sharing.refs import copy_of_leaf
 from pydag.typing import Leaf

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 import pydag._core as _core
+from pydag.errors import SharingError
 from pydag.jaxinterop.calls.call import Call
 from pydag.jaxinterop.content.leaves import is_array
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.separate import separated
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, wraps
 from pydag.jaxinterop.options import with_wrapper_options
@@ -99,26 +99,42 @@ def vmap(
                 f"vmap in_axes has {len(axes)} entries for {len(args)} positional arguments: "
                 f"{short_repr(in_axes)}"
             )
-        groups = [*(_group(x, own) for x in axes), 0]
-        *apart, by_name = separated(
-            (*args, kwargs), groups, own, lambda group, x: _counted(group, x.ndim)
-        )
-        call = Call(tuple(apart), by_name, own)
-        by_leaf = call.treatments(_IN, (axes, 0))
+        groups = [_group(*both, own) for both in zip(axes, args, strict=True)]
+        groups.append(0 if kwargs or not groups else groups[0])
+        call = Call(args, kwargs, own, groups=groups)
+        by_leaf = call.treatments(_IN, *(_prefix(x, axes, groups) for x in dict.fromkeys(groups)))
+        _check_refs(call, by_leaf)
         flat = call.function(lambda: fun, source, outputs.pack)
         staged = jax.vmap(flat, by_leaf, outputs.prefix, **jax_options)
-        _check_sizes(call, by_leaf, source)
-        return call.finish(staged(*call.leaves))
+        try:
+            return call.finish(staged(*call.leaves))
+        except ValueError:
+            _check_sizes(call, by_leaf, source)
+            raise
 
     return mapped
 
 
-def _group(axes: Any, options: Options) -> Any:
-    """What is equal for equal axes; an axis itself."""
-    if isinstance(axes, int):
-        return axes
-    leaves, spec = _core.flatten(axes, none_is_leaf=True, namespace=options.namespace)
-    return spec, tuple(map(number_in, leaves))
+def _group(axes: Any, arg: Any, options: Options) -> Any:
+    """What is equal for arguments with equal axes; a single axis itself, counted from the first."""
+    leaves, spec = [axes], None
+    if not (axes is None or isinstance(axes, int)):
+        leaves, spec = _core.flatten(axes, none_is_leaf=True, namespace=options.namespace)
+    answers = tuple(map(number_in, leaves))
+    if spec is not None and not spec.is_leaf():
+        return spec, answers
+    [axis] = answers
+    if axis is None or axis >= 0:
+        return axis
+    dims = {x.ndim for x in options.flatten(arg)[0] if is_array(x)}
+    return _counted(axis, dims.pop()) if len(dims) == 1 else axis
+
+
+def _prefix(group: Any, axes: Sequence[Any], groups: Sequence[Any]) -> Any:
+    """The axes of the arguments of a group."""
+    if not isinstance(group, tuple):
+        return group
+    return tuple(x if own == group else None for x, own in zip(axes, groups, strict=False)), None
 
 
 def _check_axes(name: str, axes: Any, options: Options) -> None:
@@ -135,8 +151,22 @@ def _check_axes(name: str, axes: Any, options: Options) -> None:
             )
 
 
+def _check_refs(call: Call, axes: Sequence[Any]) -> None:
+    """Checks that a mapped ref is in the arguments of one group."""
+    first: dict[int, int] = {}
+    for i in jax_private.ref_positions(call.leaves):
+        other = first.setdefault(id(call.leaves[i]), i)
+        if other != i and (axes[i], axes[other]) != (None, None):
+            paths = call.paths()
+            raise SharingError(
+                f"one ref is in arguments of different in_axes\n  {paths[other]} is "
+                f"{_axis(axes[other])}\n  {paths[i]}, the same object, is {_axis(axes[i])}\n"
+                "  Give both arguments the same in_axes, or pass the ref in one of them."
+            )
+
+
 def _check_sizes(call: Call, axes: Sequence[Any], source: Source) -> None:
-    """Checks that leaves have the axes that they are mapped over, all of one size."""
+    """Explains an error if leaves don't have the axes that they are mapped over, all of one size."""
     sizes: dict[int, str] = {}
     for path, leaf, axis in zip(call.paths(), call.leaves, axes, strict=True):
         if axis is None:
@@ -146,10 +176,10 @@ def _check_sizes(call: Call, axes: Sequence[Any], source: Source) -> None:
             raise ValueError(
                 f"vmap was requested to map {path} over axis {axis}, and its shape is {shape}\n"
                 f"  The function is {source.text}."
-            )
+            ) from None
         sizes.setdefault(shape[axis], f"{path} has size {shape[axis]} along axis {axis}")
     if len(sizes) > 1:
         raise ValueError(
             f"vmap got inconsistent sizes for array axes to be mapped: {'; '.join(sizes.values())}"
             f"\n  The function is {source.text}."
-        )
+        ) from None
