@@ -6,7 +6,9 @@ has identity: a rule gets, or gives, a derivative for each place, as in JAX.
 """
 
 import copy
+import functools
 import inspect
+import operator
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, Generic
@@ -30,7 +32,7 @@ from pydag.jaxinterop.packed.packed import (
     unpack,
     without_refs,
 )
-from pydag.jaxinterop.treatments.arguments import numbers_of
+from pydag.jaxinterop.treatments.arguments import names_of, numbers_of
 from pydag.jaxinterop.typed import P, R
 from pydag.typing import Identity, Leaf
 
@@ -58,10 +60,14 @@ class Custom(Generic[P, R]):
     ) -> None:
         wraps(fun)(self)
         self.fun, self.options = fun, Options(namespace, identity)
-        self._signature = inspect.signature(fun)
-        names = list(self._signature.parameters)
-        numbers = (*numbers_of(nondiff_argnums), *map(names.index, nondiff_argnames))
-        self.nondiff_argnums = tuple(sorted({n % len(names) if names else n for n in numbers}))
+        # To JAX a partial is opaque: its rules get the arguments that the caller gives.
+        opaque = isinstance(fun, functools.partial)
+        self._signature = inspect.signature(_any_arguments if opaque else fun)
+        numbers, names = numbers_of(nondiff_argnums), names_of(nondiff_argnames)
+        if unknown := set(names).difference(inspect.signature(fun).parameters if names else ()):
+            raise ValueError(f"nondiff_argnames: {name_of(fun)} has no parameter {unknown.pop()!r}")
+        # JAX counts, also what is negative.
+        self.nondiff_argnums = self._transformation(fun, numbers, names).nondiff_argnums
         source = Source(fun)
         # What JAX owns must not own what owns JAX's function: no cycle.
         self.own = own = copy.copy(self)
@@ -73,12 +79,12 @@ class Custom(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         bound = self._signature.bind(*args, **kwargs)
-        if bound.kwargs:
+        bound.apply_defaults()
+        if by_name := bound.kwargs.keys() & kwargs:
             raise TypeError(
                 f"{name_of(self.fun)} is given by keyword what has no derivative: "
-                f"{', '.join(bound.kwargs)}\n  Make these parameters positional."
+                f"{', '.join(sorted(by_name))}\n  Make these parameters positional."
             )
-        bound.apply_defaults()
         given = [
             x if i in self.nondiff_argnums else self.taken_apart(x, f"args[{i}]")
             for i, x in enumerate(bound.args)
@@ -110,7 +116,7 @@ class Custom(Generic[P, R]):
 
     def called(self, fun: Callable[..., Any], args: Sequence[Any], source: Source) -> Any:
         """The result of a function of the user's for the arguments that JAX gave."""
-        trees = tuple(x if i in self.nondiff_argnums else built(x) for i, x in enumerate(args))
+        trees = tuple(map(built, args))
         names = (f"args[{i}]" for i in range(len(trees)))
         return run_body(fun, trees, self.options, source, *names)
 
@@ -126,8 +132,14 @@ class Custom(Generic[P, R]):
         return packed_of(content, *without_refs(leaves, origins, False))
 
 
-def built(argument: Packed) -> Any:
-    """A fresh tree of an argument."""
+def _any_arguments(*args: Any, **kwargs: Any) -> None:
+    pass
+
+
+def built(argument: Any) -> Any:
+    """A fresh tree of an argument; one that is handed on as it is."""
+    if type(argument) is not Packed:
+        return argument
     leaves, content, _ = parts_of(argument)
     return content.build(leaves)
 
@@ -175,7 +187,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             *others, primals, tangents = args
             opened = (tangents_of(x, leaves) for leaves, x, _ in map(parts_of, tangents))
             given = (tuple(map(built, primals)), tuple(opened))
-            result, tangent = pair_of(jvp(*others, *given), name_of(jvp), "(primal, tangent)")
+            result, tangent = pair_of(jvp(*map(built, others), *given), name_of(jvp), "(primal, tangent)")
             leaves, content = own.result(result)
             start = f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n"
             with as_type_error(start):
@@ -199,17 +211,23 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
         def jvp(primals: Any, tangents: Any) -> Any:
             fun: Any = self
             result = fun(*primals)
-            _, content = self.result(result)
+            leaves, content = self.result(result)
             rules = zip(jvps, tangents, strict=True)
             rows = [
                 content.match(rule(tangent, result, *primals), "tangent")
                 for rule, tangent in rules
                 if rule is not None
             ]
-            sums = [sum(x for x in column if x is not None) for column in zip(*rows, strict=True)]
-            return result, content.build(sums) if rows else None
+            columns = zip(leaves, *rows, strict=True)
+            return result, content.build(_sum(*column) for column in columns)
 
         self.defjvp(jvp)
+
+
+def _sum(primal: Leaf, *tangents: Any) -> Any:
+    """The tangent of a leaf, given those by each argument; None for zero."""
+    found = [x for x in tangents if x is not None] if is_differentiable(primal) else []
+    return functools.reduce(operator.add, found) if found else None
 
 
 def _tangent(primal: Leaf, tangent: Any) -> Any:

@@ -77,7 +77,7 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def backward(*args: Any) -> tuple[Any, ...]:
             *others, (saved, contents), cotangent = args
-            found = bwd(*others, built(saved), _opened(cotangent))
+            found = bwd(*map(built, others), built(saved), _opened(cotangent))
             if not isinstance(found, tuple | list) or len(found) != len(contents):
                 raise TypeError(
                     f"{name_of(bwd)} must return a tuple with a cotangent for each of "

@@ -166,7 +166,7 @@ def _check_refs(call: Call, axes: Sequence[Any]) -> None:
 
 
 def _check_sizes(call: Call, axes: Sequence[Any], source: Source) -> None:
-    """Explains an error if leaves don't have the axes that they are mapped over, all of one size."""
+    """Raises an error with paths if a leaf hasn't its axis, or if the axes have several sizes."""
     sizes: dict[int, str] = {}
     for path, leaf, axis in zip(call.paths(), call.leaves, axes, strict=True):
         if axis is None:
