@@ -174,9 +174,15 @@ class CompiledFunction:
         if isinstance(given, list):
             given = tuple(given)
         static = self._given.static.spots(args, kwargs)
-        if isinstance(given, tuple) and static:  # JAX counts the other arguments
-            waiting = iter(given)
-            given = tuple(None if i in static else next(waiting) for i in range(len(args)))
+        if isinstance(given, tuple) and static:
+            traced = [i for i in range(len(args)) if i not in static]
+            if len(given) != len(traced):
+                raise ValueError(
+                    f"jit in_shardings must be a tree prefix of the arguments that aren't static: "
+                    f"it has {len(given)} entries, and there are {len(traced)} such arguments"
+                )
+            by_place = dict(zip(traced, given, strict=True))
+            given = tuple(map(by_place.get, range(len(args))))
         prefix = given if is_sharding(given) else (given, None)
         return tuple(treatments(IN_SHARDINGS, prefix, call, content, self.options))
 

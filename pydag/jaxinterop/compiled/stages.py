@@ -117,7 +117,7 @@ class Stages:
     def _program(self, args: Any, kwargs: Any) -> tuple[Program, Any]:
         """The program for a call, and its leaves; shapes may stand for arrays."""
         compiled = self._compiled
-        call: Any = _described(compiled.arranged(args, kwargs), compiled.options, CALL)
+        call: Any = described(compiled.arranged(args, kwargs), compiled.options, CALL)
         leaves, _, program = compiled.prepare(call)
         program.prepare(leaves)
         return program, leaves
@@ -139,7 +139,7 @@ class Stages:
         return shapes_of(program.written, found, program.content.all_leaves(leaves))
 
 
-def _described(tree: Dag, options: Options, roots: Roots) -> Dag:
+def described(tree: Dag, options: Options, roots: Roots) -> Dag:
     """The tree with a `jax.ShapeDtypeStruct` for each leaf that describes an array otherwise.
 
     As in JAX, what has a shape and a dtype stands for an array.

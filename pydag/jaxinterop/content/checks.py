@@ -50,7 +50,7 @@ def check(
     namespace = spec.namespace
     _core.leaves_below(spec, lambda cls: classes.setdefault(cls, _holds_more(cls, namespace)))
     if any(classes.values()):
-        _check_nodes(spec, roots)
+        _check_nodes(spec, roots, is_result)
     examples = _core.one_of_each_class(values) if values else {}
     # Text and numbers are values.
     doubtful = [cls for cls, x in examples.items() if type(x) not in ATOMS and not is_number(x)]
@@ -107,17 +107,18 @@ def _holds_more(cls: type, namespace: str) -> bool:
     return answers[namespace]
 
 
-def _check_nodes(spec: PyDagSpec, roots: Roots) -> None:
+def _check_nodes(spec: PyDagSpec, roots: Roots, is_result: bool) -> None:
     listing = Listing.of(spec)
     for position, record in enumerate(listing.records):
         if record.type in _PARTIALS:
             function = _function(record.detail)
             if not _is_linear_map(function):
-                check_value(function, functools.partial(_node_text, listing, position, roots))
+                place = functools.partial(_node_text, listing, position, roots)
+                _check_leaf(function, place, False, is_result)
         elif (found := _array_in_meta(record, spec.namespace)) is not None:
-            place = _node_text(listing, position, roots, found[0])
+            where = _node_text(listing, position, roots, found[0])
             raise TypeError(
-                f"{place} is a meta field of {record.type}, and holds an array: {found[1]}\n"
+                f"{where} is a meta field of {record.type}, and holds an array: {found[1]}\n"
                 "  It would be a constant, neither traced nor trained, and stale when it changes. "
                 "Make the field a data field; or keep the numbers there as a tuple."
             )

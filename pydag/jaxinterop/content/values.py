@@ -165,20 +165,19 @@ def tracer_in(leaf: Any) -> Any:
 
 
 def _reachable(item: Any) -> list[Any]:
-    if isinstance(item, types.FunctionType):
-        cells = [cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell)]
-        return [*cells, *(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
-    if isinstance(item, types.MethodType):
-        return [item.__self__]
-    if (parts := _parts(item)) is not None:
-        return parts
-    if isinstance(item, dict | types.MappingProxyType):
-        return list(item.values())
-    if isinstance(item, list | set):
-        return list(item)
     if isinstance(item, type | types.ModuleType | np.ndarray | jax.Array):
         return []
-    return list(getattr(item, "__dict__", {}).values())
+    found = _parts(item) or []
+    if isinstance(item, types.FunctionType):
+        cells = [cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell)]
+        found = [*cells, *(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
+    elif isinstance(item, types.MethodType):
+        found = [item.__self__, item.__func__]
+    elif isinstance(item, dict | types.MappingProxyType):
+        found = list(item.values())
+    elif isinstance(item, list | set):
+        found = list(item)
+    return [*found, *getattr(item, "__dict__", {}).values()]
 
 
 def _is_filled(cell: Any) -> bool:

@@ -16,6 +16,14 @@ def _of_jax(module: str, name: str) -> Any:
     return look_up(module, name, "0.10.2 to 0.12", "jax>=0.10.2,<0.13")
 
 
+def _of_jax_or(instead: Any, module: str, name: str) -> Any:
+    """For what only makes messages shorter: a JAX without it works, too."""
+    try:
+        return _of_jax(module, name)
+    except ImportError:
+        return instead
+
+
 registry: dict[type, Any] = _of_jax("jax._src.tree_util", "_registry")
 """How JAX opens and builds each class; there is no public way to ask."""
 
@@ -33,14 +41,20 @@ ArrayImpl: type = _of_jax("jax._src.array", "ArrayImpl")
 convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
 """Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
 
-hide_frames_of: Callable[[str], None] = _of_jax("jax._src.source_info_util", "register_exclusion")
+hide_frames_of: Callable[[str], None] = _of_jax_or(
+    id, "jax._src.source_info_util", "register_exclusion"
+)
 """Says that frames in files whose names begin so aren't the user's."""
 
-hide_in_tracebacks: Callable[[str], None] = _of_jax("jax._src.traceback_util", "register_exclusion")
+hide_in_tracebacks: Callable[[str], None] = _of_jax_or(
+    id, "jax._src.traceback_util", "register_exclusion"
+)
 """Says that JAX leaves out such frames where it shortens a traceback."""
 
 F = TypeVar("F", bound=Callable[..., Any])
-shortens_tracebacks: Callable[[F], F] = _of_jax("jax._src.traceback_util", "api_boundary")
+shortens_tracebacks: Callable[[F], F] = _of_jax_or(
+    lambda function: function, "jax._src.traceback_util", "api_boundary"
+)
 """A function below which tracebacks are shortened, as those of JAX's own functions are."""
 
 _contexts: Any = _of_jax("jax._src.core", "trace_ctx")

@@ -11,7 +11,7 @@ import inspect
 import operator
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,8 @@ from pydag.jaxinterop.typed import P, R
 from pydag.typing import Identity, Leaf
 
 from .differentiated import as_type_error, tangents_of
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Custom(Generic[P, R]):
@@ -174,8 +176,8 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
     _transformation = staticmethod(jax.custom_jvp)
     jvp: Callable[..., Any] | None = None
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> None:
-        """Sets the rule.
+    def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
+        """Sets the rule, and returns it.
 
         Args:
             jvp: `jvp(*nondiff_args, primals, tangents)` returns `(result, tangent)`.
@@ -187,7 +189,9 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             *others, primals, tangents = args
             opened = (tangents_of(x, leaves) for leaves, x, _ in map(parts_of, tangents))
             given = (tuple(map(built, primals)), tuple(opened))
-            result, tangent = pair_of(jvp(*map(built, others), *given), name_of(jvp), "(primal, tangent)")
+            result, tangent = pair_of(
+                jvp(*map(built, others), *given), name_of(jvp), "(primal, tangent)"
+            )
             leaves, content = own.result(result)
             start = f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n"
             with as_type_error(start):
@@ -197,6 +201,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
             return packed, packed_of(content, tangents_out, None)
 
         self._jax.defjvp(named(flat, Source(jvp)), symbolic_zeros=symbolic_zeros)
+        return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Sets a rule for each argument.

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Unpack
 
+import pydag._core as _core
 from pydag.jaxinterop.calls.run import run
 from pydag.jaxinterop.content.content import take_apart
 from pydag.jaxinterop.content.options import Options
@@ -17,6 +18,10 @@ from pydag.jaxinterop.packed.packed import Packed, pack, refs_among, unpack
 from pydag.jaxinterop.typed import StaticOptions
 
 from .carried import kept_function
+
+
+def _is_made_here(part: Any) -> bool:
+    return type(part) in (Packed, Dag)
 
 
 @with_wrapper_options
@@ -65,9 +70,16 @@ def keep_sharing(
             leaves, content = take_apart((args, kwargs), own, CALL)
             own.check_selects((args, kwargs))
             found = transformed(dag_of(content, leaves, own))
-            if type(found) is Packed:
-                return unpack(found, content.all_leaves(leaves))
-            return found.tree if type(found) is Dag else found
+            origins = content.all_leaves(leaves)
+
+            def opened(part: Any) -> Any:
+                if type(part) is Packed:
+                    return unpack(part, origins)
+                return part.tree if type(part) is Dag else part
+
+            # A transformation may return more than the result of the function, or several results.
+            is_found = any(map(_is_made_here, _core.leaves(found, is_leaf=_is_made_here)))
+            return _core.map(opened, found, (), is_leaf=_is_made_here) if is_found else found
 
         return call
 

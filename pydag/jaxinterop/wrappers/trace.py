@@ -7,11 +7,16 @@ from typing import Any, Unpack
 
 import jax
 
+from pydag.jaxinterop.calls.call import Call
+from pydag.jaxinterop.calls.run import static_leaves
 from pydag.jaxinterop.compiled.jit import jit
+from pydag.jaxinterop.compiled.stages import described
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.treatments.arguments import check_function
+from pydag.jaxinterop.packed.packed import pack
+from pydag.jaxinterop.treatments.arguments import Chosen, check_function
 from pydag.jaxinterop.typed import P, StaticOptions
 from pydag.typing import Dag
 
@@ -32,15 +37,12 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     ((2, 3), True)
     """
     check_function(fun)
-    return _traced(fun).eval_shape(*args, **kwargs)
-
-
-def _traced(fun: Callable[..., Any], **options: Any) -> Any:
-    """The function by `jit`. If it may hold a model it is a new one: no trace of it is kept."""
     own = fun
+    # It may hold a model: no trace of it is kept.
     if type(fun) is not types.FunctionType or hasattr(fun, "__wrapped__"):
         own = named(lambda *args, **kwargs: fun(*args, **kwargs), Source(fun))
-    return jit(own, **options)
+    shapes: Any = jit(own).eval_shape(*args, **kwargs)
+    return shapes
 
 
 @with_wrapper_options
@@ -53,7 +55,7 @@ def make_jaxpr(
 ) -> Callable[P, Any]:
     """A function that gives the program of a function of DAGs; as `jax.make_jaxpr`.
 
-    The program takes and returns each distinct array once.
+    It is JAX's jaxpr of the function of the distinct arrays, which it takes and returns once each.
 
     Args:
         fun: The function. It is traced, and not run.
@@ -66,16 +68,16 @@ def make_jaxpr(
     1
     """
     check_function(fun)
+    own, source = Options.of(options), Source(fun)
     numbers = None if static_argnums == () else static_argnums
-    own = Options.of(options)._asdict()
+    static = Chosen.of(fun, numbers, None)
+    jax.jit(fun, static_argnums=numbers)  # JAX checks what it is given
 
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
-        compiled = _traced(fun, static_argnums=numbers, **own)
-        found: list[Any] = []
-        # JAX traces it, and knows the axes.
-        jax.make_jaxpr(lambda: found.append(compiled.trace(*args, **kwargs)), axis_env=axis_env)()
-        (traced,) = found
-        return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
+        call = Call(*described(static_leaves(static, args, kwargs, own), own, CALL), own)
+        flat = call.function(lambda: fun, source, lambda result, refs: pack(result, own, refs))
+        jaxpr, shapes = jax.make_jaxpr(flat, axis_env=axis_env, return_shape=True)(*call.leaves)
+        return (jaxpr, call.finish(shapes)) if return_shape else jaxpr
 
     return make
