@@ -5,8 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import tree_util
 
+import pydag._core as _core
+from pydag.errors import SharingError
 from pydag.jaxinterop.calls.run import pair_of
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_traced
@@ -15,6 +18,7 @@ from pydag.jaxinterop.notices.source import Source, name_of, named
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed, packed_with, parts_of
 from pydag.jaxinterop.typed import P, R
+from pydag.sharing.tie import retie
 from pydag.structure.text import short_repr
 
 from .custom import Custom, built
@@ -77,14 +81,16 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def backward(*args: Any) -> tuple[Any, ...]:
             *others, (saved, contents), cotangent = args
-            found = bwd(*map(built, others), built(saved), _opened(cotangent))
+            given = _opened(cotangent)
+            found = bwd(*map(built, others), built(saved), given)
             if not isinstance(found, tuple | list) or len(found) != len(contents):
                 raise TypeError(
                     f"{name_of(bwd)} must return a tuple with a cotangent for each of "
                     f"{len(contents)} arguments, got {short_repr(found)}"
                 )
-            pairs = zip(contents, found, strict=True)
-            return tuple(_cotangent(*pair, i, own.fun) for i, pair in enumerate(pairs))
+            what = "the cotangent of argument {} of " + name_of(own.fun)
+            both = enumerate(zip(contents, found, strict=True))
+            return tuple(_cotangent(*pair, given, what.format(i)) for i, pair in both)
 
         options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
         self._jax.defvjp(
@@ -104,15 +110,32 @@ def _opened(packed: Any) -> Any:
     return tangents_of(content, leaves)
 
 
-def _cotangent(content: Content, found: Any, number: int, fun: Callable[..., Any]) -> Packed | None:
-    """The cotangent of an argument, for JAX."""
+def _cotangent(content: Content, found: Any, given: Any, what: str) -> Packed | None:
+    """The cotangent of an argument, for JAX.
+
+    Args:
+        given: The cotangent of the result. What comes back of it is added up for each object.
+        what: Names it.
+    """
     if found is None:
         return None
     if is_traced(found) and len(content.traced_positions()) == 1:
         leaves: Sequence[Any] = [found]  # as in JAX, a leaf for a tree of one leaf
     else:
-        what = f"the cotangent of argument {number} of {name_of(fun)}"
         with as_type_error():
-            leaves = content.match(found, what, what)
+            try:
+                leaves = content.match(found, what, what)
+            except SharingError as error:
+                own, namespace = set(map(id, _core.leaves(given))), content.spec.namespace
+                if not own.issuperset(map(id, _core.leaves(found, namespace=namespace))):
+                    error.add_note(_HALVES)
+                    raise
+                leaves = content.match(retie(content.spec, found, jnp.add), what, what)
     leaves = [None if jax_private.is_ref(leaf) else leaf for leaf in leaves]
     return packed_with(content, leaves)
+
+
+_HALVES = (
+    "A result has a cotangent for each place, and an argument one for each object. Add up those of "
+    "one object: pydag.retie(pydag.dag_structure(argument), cotangent, jnp.add)."
+)
