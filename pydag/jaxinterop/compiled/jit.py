@@ -18,6 +18,7 @@ from pydag.jaxinterop.treatments.arguments import Chosen, check_function, spot_t
 from pydag.jaxinterop.treatments.outputs import is_sharding
 from pydag.jaxinterop.typed import Jit, JitOptions, Jitted, P, R
 from pydag.public.hints import raise_unexpected
+from pydag.structure.walk import Walk
 from pydag.typing import Identity, Where
 
 from .function import CompiledFunction, Settings
@@ -177,21 +178,23 @@ def _is_of_library(fun: Any) -> bool:
     return type(fun).__module__.partition(".")[0] in ("pydag", "jax", "jaxlib")
 
 
-def _holds_model(held: Any, namespace: str, *, is_attribute: bool = False) -> bool:
+def _holds_model(held: Any, namespace: str) -> bool:
     """Whether something is a model, an array, or an object that has one in an attribute."""
-    if isinstance(held, type | types.ModuleType):
-        return False
-    if isinstance(held, list | tuple | dict):
-        items = held.values() if isinstance(held, dict) else held
-        return any(_holds_model(item, namespace, is_attribute=is_attribute) for item in items)
-    if is_array(held):
-        return True
-    if not _core.is_leaf(held, namespace=namespace):
-        return held is not None
-    if is_attribute or _is_of_library(held):  # such as an optimizer, with its `wrt=`
-        return False
-    found = list(getattr(held, "__dict__", {}).values())
-    return any(_holds_model(item, namespace, is_attribute=True) for item in found)
+    walk = Walk([(held, False)], key=lambda pair: (id(pair[0]), pair[1]))
+    for item, is_attribute in walk:
+        if isinstance(item, list | tuple | dict):
+            items = item.values() if isinstance(item, dict) else item
+            walk.add([(x, is_attribute) for x in items])
+        elif is_array(item):
+            return True
+        elif isinstance(item, type | types.ModuleType):
+            continue
+        elif not _core.is_leaf(item, namespace=namespace):
+            if item is not None:
+                return True
+        elif not is_attribute and not _is_of_library(item):  # such as an optimizer, with its `wrt=`
+            walk.add([(x, True) for x in getattr(item, "__dict__", {}).values()])
+    return False
 
 
 def _dressed(fun: Any, compiled: CompiledFunction) -> Any:

@@ -208,15 +208,17 @@ def with_variables(tree: Dag, namespace: str) -> Dag:
     Tuples are values. So `grad(f, argnums=(0, 1))(s, s)` are two partial derivatives, and
     `(h, c) = (z, z)` is a carry of two arrays. A ref stays one object.
     """
-    if isinstance(tree, jax.Array | np.ndarray | jax.core.Tracer):
-        is_array = type(tree) is jax_private.ArrayImpl or not jax_private.is_ref(tree)
-        return Variable(tree) if is_array else tree
-    cls = type(tree)
-    is_value = cls is tuple or (
-        isinstance(tree, tuple)
-        and _core.is_namedtuple_class(cls)
-        and _core.find_registration(cls, namespace) is None
-    )
-    if not is_value:
-        return tree
-    return tuple.__new__(cls, [with_variables(item, namespace) for item in tree])
+
+    def is_kept(node: Any) -> bool:
+        cls = type(node)
+        if cls is tuple or not isinstance(node, tuple):
+            return cls is not tuple
+        is_registered = _core.find_registration(cls, namespace) is not None
+        return is_registered or not _core.is_namedtuple_class(cls)
+
+    def variable(leaf: Leaf) -> Any:
+        is_array = isinstance(leaf, jax.Array | np.ndarray | jax.core.Tracer)
+        is_own = type(leaf) is jax_private.ArrayImpl or (is_array and not jax_private.is_ref(leaf))
+        return Variable(leaf) if is_own else leaf
+
+    return _core.map(variable, tree, (), is_leaf=is_kept, namespace=namespace, identity="nodes")
