@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import jax
@@ -218,3 +220,176 @@ def test_a_static_argument_that_cannot_be_hashed() -> None:
     config["scale"] = 3.0
     assert float(jaxinterop.grad(lambda x: again(x, config, more=[1.0]))(1.0)) == 3.0
     assert float(jaxinterop.jit(lambda x: again(x, config, more=[1.0]))(1.0)) == 4.0
+
+
+def times(*args: Any) -> Any:
+    """The product of numbers."""
+    return math.prod(args)
+
+
+def with_defaults(x: Any, y: Any = 3.0, z: Any = 5.0) -> Any:
+    """Such a product."""
+    return x * y * z
+
+
+def with_name(x: Any, y: Any = 3.0, *, scale: Any = 2.0) -> Any:
+    """Such a product."""
+    return x * y * scale
+
+
+FUNCTIONS = {
+    "*args": times,
+    "defaults": with_defaults,
+    "keyword": with_name,
+    "positional": lambda x, /, y, z=2.0: x * y * z,
+    "rest": lambda x, *rest: x * math.prod(rest),
+    "partial": functools.partial(with_defaults, 2.0),
+    "partial by name": functools.partial(with_defaults, y=7.0),
+}
+CALLS: list[tuple[tuple[float, ...], dict[str, float]]] = [
+    ((2.0, 3.0, 5.0), {}),
+    ((2.0,), {}),
+    ((2.0,), {"z": 5.0}),
+    ((2.0, 3.0), {"z": 5.0}),
+    ((2.0,), {"y": 3.0}),
+    ((2.0, 3.0), {"scale": 4.0}),
+]
+
+
+def outcome(lib: Any, kind: str, fun: Any, numbers: Any, call: Any, by: int | str) -> Any:
+    """What rules are given, the value, and the derivative by an argument; or the error."""
+    args, kwargs = call
+    given: list[Any] = []
+
+    def rule(*args: Any) -> Any:
+        *others, primals, tangents = args
+        given.append((others, len(primals)))
+        slopes = [t * (i + 1) for i, t in enumerate(tangents)]
+        return times(*primals) * 1.0, sum(slopes) * math.prod(others)
+
+    def forward(*args: Any) -> Any:
+        given.append(len(args))
+        return fun(*args), args
+
+    def backward(*args: Any) -> Any:
+        *others, saved, cotangent = args
+        given.append(others)
+        count = len(saved) - sum(number in range(len(saved)) for number in set(numbers))
+        return tuple(cotangent * (10 + i) * math.prod(others) for i in range(count))
+
+    try:
+        f = getattr(lib, kind)(fun, nondiff_argnums=numbers)
+        f.defjvp(rule) if kind == "custom_jvp" else f.defvjp(forward, backward)
+        given.append(float(f(*args, **kwargs)))
+        if isinstance(by, str):
+            slope = jax.grad(lambda x: f(*args, **{**kwargs, by: x}))(kwargs[by])
+        else:
+            slope = jax.grad(lambda x: f(*args[:by], x, *args[by + 1 :], **kwargs))(args[by])
+        return *map(str, given), float(slope)
+    except (TypeError, ValueError, IndexError, jax.errors.JAXTypeError) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("numbers", [(), (0,), (1,), (0, 2), (1, 1), (-1,), (0, -1), (3,), (-9,)])
+def test_arguments_without_derivative_are_counted_as_in_jax(
+    kind: str, name: str, numbers: tuple[int, ...]
+) -> None:
+    """Of functions with any parameters; negative and out of range, by position and by name."""
+    for call in CALLS:
+        for by in (*range(len(call[0])), *call[1]):
+            theirs, ours = (
+                outcome(lib, kind, FUNCTIONS[name], numbers, call, by) for lib in (jax, jaxinterop)
+            )
+            assert ours == theirs, (call, by)
+
+
+def test_arguments_without_derivative_that_nothing_has_a_name_of() -> None:
+    """A name that no parameter has is an error."""
+    with pytest.raises(ValueError, match="with_defaults has no parameter 'w'"):
+        jaxinterop.custom_vjp(with_defaults, nondiff_argnames=("w",))
+
+
+def test_rules_by_argument_may_leave_out_tangents() -> None:
+    """None is zero: for a whole argument, for a leaf in one rule or in all, for integers."""
+    two, three = jnp.float32(2.0), jnp.float32(3.0)
+
+    def tangents(*rules: Any) -> Any:
+        @jaxinterop.custom_jvp
+        def f(x: Any, y: Any) -> Any:
+            return {"a": x * y, "b": x + y, "n": jnp.int32(1)}
+
+        f.defjvps(*rules)
+        found = jaxinterop.jvp(f, (two, three), (two, three))[1]
+        assert found["n"] is None
+        return float(found["a"]), float(found["b"])
+
+    by_x = lambda t, out, x, y: {"a": t * y, "b": t, "n": None}  # noqa: E731 (it is short)
+    a_alone = lambda t, out, x, y: {"a": t * x, "b": None, "n": None}  # noqa: E731 (it is short)
+    assert tangents(by_x, by_x) == (15.0, 5.0)
+    assert tangents(by_x, a_alone) == (12.0, 2.0)
+    assert tangents(a_alone, a_alone) == (10.0, 0.0)
+    assert tangents(None, a_alone) == (6.0, 0.0)
+    assert tangents(by_x, None) == (6.0, 2.0)
+    assert tangents(None, None) == (0.0, 0.0)
+
+
+class Pair(jaxinterop.Module):
+    """Two weights."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b, self.name = a, b, "pair"
+
+
+ONE, OTHER = jnp.ones(2), jnp.full(2, 3.0)
+TIED: dict[str, Any] = {
+    "dict": {"a": ONE, "b": ONE},
+    "with an integer": {"a": ONE, "b": ONE, "n": jnp.arange(2), "name": "f"},
+    "module": Pair(ONE, ONE),
+    "list": [ONE, OTHER, ONE],
+    "container": (lambda c: {"a": c, "b": c})({"w": ONE}),
+    "nested": {"a": [ONE], "b": {"c": ONE, "d": OTHER}},
+    "tuple": ({"a": ONE}, [ONE]),
+    "not tied": {"a": ONE, "b": OTHER},
+}
+
+
+@pytest.mark.parametrize("name", TIED)
+@pytest.mark.parametrize("wrap", [lambda f: f, jaxinterop.jit], ids=["eager", "jit"])
+def test_a_rule_that_returns_the_cotangent_that_it_got(name: str, wrap: Any) -> None:
+    """What is one object has the sum of the cotangents of its places, as without the rule."""
+
+    def weighted(tree: Any) -> Any:
+        leaves = pydag.dag_leaves(tree, identity="nodes")
+        floats = [x for x in leaves if getattr(x, "dtype", None) == jnp.float32]
+        return sum((x * (i + 2)).sum() for i, x in enumerate(floats))
+
+    same = jaxinterop.custom_vjp(lambda tree: tree)
+    same.defvjp(lambda tree: (tree, None), lambda _, cotangent: (cotangent,))
+    found = wrap(jaxinterop.grad(lambda tree: weighted(same(tree))))(TIED[name])
+    wanted = jaxinterop.grad(weighted)(TIED[name])
+    assert pydag.dag_structure(found) == pydag.dag_structure(wanted)
+    pairs = zip(pydag.dag_leaves(found), pydag.dag_leaves(wanted), strict=True)
+    assert all(
+        a is b or a == b if isinstance(a, str) else a.tolist() == b.tolist() for a, b in pairs
+    )
+
+
+def test_a_rule_that_changes_the_cotangent_adds_up_itself() -> None:
+    """Else it is an error, whose cure works."""
+
+    def loss(bwd: Any) -> Any:
+        reverse = jaxinterop.custom_vjp(lambda tree: tree)
+        reverse.defvjp(lambda tree: (tree, pydag.dag_structure(tree)), bwd)
+        return jaxinterop.grad(lambda tree: (lambda r: (r["a"] + 2 * r["b"]).sum())(reverse(tree)))
+
+    def negative(cotangent: Any) -> Any:
+        return jaxinterop.tree.map(jnp.negative, cotangent)
+
+    with pytest.raises(pydag.SharingError) as caught:
+        loss(lambda _, cotangent: (negative(cotangent),))(TIED["dict"])
+    assert any("pydag.retie(pydag.dag_structure(arg" in note for note in caught.value.__notes__)
+    added = loss(lambda s, cotangent: (pydag.retie(s, negative(cotangent), jnp.add),))(TIED["dict"])
+    assert added["a"].tolist() == [-3.0, -3.0]
+    assert added["a"] is added["b"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -288,3 +290,77 @@ def test_callables_of_all_kinds(fun: Any, name: str, code: Any) -> None:
     line = code.__code__.co_firstlineno
     text = said(lambda: pj.jit(fun)(model()), jax.errors.TracerBoolConversionError)
     assert f"while tracing the function {name} at {__file__}:{line} for jit." in text
+
+
+def deep(depth: int, kind: Callable[[Any], Any]) -> Any:
+    """An array in so many containers."""
+    tree: Any = jnp.float32(1.0)
+    for _ in range(depth):
+        tree = kind(tree)
+    return tree
+
+
+def bottom(tree: Any) -> Any:
+    """The array."""
+    while isinstance(tree, tuple | list | dict):
+        tree = tree["k"] if isinstance(tree, dict) else tree[0]
+    return tree
+
+
+DEEP: dict[str, Callable[[Any], Any]] = {
+    "jit": lambda t: pj.jit(lambda t: t)(t),
+    "grad": lambda t: pj.grad(bottom)(t),
+    "jit of grad": lambda t: pj.jit(pj.grad(bottom))(t),
+    "vjp": lambda t: pj.vjp(bottom, t)[1](jnp.float32(1.0)),
+    "scan": lambda t: pj.scan(lambda c, _: (c, None), t, length=1)[0],
+    "cond": lambda t: pj.cond(True, lambda t: t, lambda t: t, t),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("depth", [300, 5000])
+@pytest.mark.parametrize("kind", [lambda t: (t,), lambda t: {"k": t}], ids=["tuple", "dict"])
+def test_deep_trees(name: str, depth: int, kind: Any) -> None:
+    """Containers may be nested deeper than Python calls."""
+    assert float(bottom(DEEP[name](deep(depth, kind)))) == 1.0
+
+
+def test_partials_that_hold_a_cycle_or_a_deep_tuple() -> None:
+    """They hold no model, and are compiled."""
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    knot: dict[str, Any] = {"list": cycle}
+    knot["dict"] = knot
+    numbers: Any = 3
+    for _ in range(5000):
+        numbers = (numbers,)
+    for held in (cycle, knot, (cycle, knot), numbers, [numbers]):
+        for f in (
+            functools.partial(lambda held, x: x, held),
+            functools.partial(lambda x, y: x, y=held),
+        ):
+            assert float(pj.jit(f)(jnp.float32(2.0))) == 2.0
+    with pytest.raises(TypeError, match="holds a model"):
+        pj.jit(functools.partial(lambda held, x: x, [cycle, jnp.ones(2)]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "source_info_util.register_exclusion",
+        "traceback_util.register_exclusion",
+        "traceback_util.api_boundary",
+    ],
+)
+def test_a_jax_that_cannot_hide_frames(name: str) -> None:
+    """A private name of JAX that only shortens tracebacks may be missing."""
+    module, attribute = name.split(".")
+    code = f"""
+import jax
+from jax._src import {module}
+del {module}.{attribute}
+import pydag.jaxinterop as pj
+print(pj.jit(lambda p: p["a"] + 1)({{"a": 1.0}}), pj.grad(lambda x: x * 3)(2.0))
+"""
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert made.stdout.split() == ["2.0", "3.0"], made.stderr

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.experimental import checkify
 from jax_models import tied_under
 from wrappers import APART, WRAPPERS
 
@@ -193,3 +194,55 @@ def test_identity_and_namespace() -> None:
         return x + y
 
     assert jit(apart)(w, w).tolist() == [2.0, 2.0]
+
+
+MORE: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "beside it": (lambda f: lambda t: ("more", f(t)), lambda out: out[1]),
+    "in a dict": (lambda f: lambda t: {"z": f(t), "a": 3}, lambda out: out["z"]),
+    "in a list": (lambda f: lambda t: [[f(t)], None], lambda out: out[0][0]),
+    "several results": (lambda f: lambda t: (f(t), f(t)), lambda out: out[1]),
+    "by jit": (lambda f: jax.jit(lambda t: (f(t), 1)), lambda out: out[0]),
+    "checkify": (checkify.checkify, lambda out: out[1]),
+    "its shape": (lambda f: lambda t: [jax.eval_shape(f, t)], lambda out: out[0]),
+    "mapped": (
+        lambda f: lambda t: (jax.vmap(f, axis_size=2, in_axes=None)(t), 0),
+        lambda out: out[0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_a_transformation_that_returns_more_than_the_result(name: str) -> None:
+    """What it returns comes out, and in it the result, tied."""
+    transformation, result_of = MORE[name]
+    w = jnp.float32(3.0)
+    out = result_of(
+        jaxinterop.keep_sharing(transformation)(
+            lambda p: {"d": p["b"], "c": [p["a"]], "e": "text"}
+        )({"a": w, "b": w})
+    )
+    assert list(out) == ["d", "c", "e"]
+    assert out["c"][0] is out["d"]
+    assert out["e"] == "text"
+
+
+def test_a_transformation_that_returns_a_value_and_a_derivative() -> None:
+    """The derivative has the form of the arguments."""
+    w = jnp.float32(3.0)
+    value, ((gradient,), kwargs) = jaxinterop.keep_sharing(jax.value_and_grad)(
+        lambda p: p["a"] * p["b"]
+    )({"a": w, "b": w})
+    assert (float(value), float(gradient["a"]), kwargs) == (9.0, 6.0, {})
+    assert gradient["a"] is gradient["b"]
+
+
+def test_a_check_that_fails() -> None:
+    """The error of `checkify` comes beside the result."""
+
+    def checked(p: Any) -> Any:
+        checkify.check(p["a"] > 3, "too small")
+        return {"x": p["a"]}
+
+    error, out = jaxinterop.keep_sharing(checkify.checkify)(checked)({"a": jnp.float32(1.0)})
+    assert "too small" in error.get()
+    assert float(out["x"]) == 1.0

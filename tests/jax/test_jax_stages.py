@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -146,3 +147,65 @@ def test_types_of_jax_are_values(kind: Any) -> None:
     for tree in (types, {"a": types["a"], "b": types["a"]}):
         assert len(pydag.dag_leaves(tree)) == 2
         assert pydag.dag_structure(tree).num_shared == 0
+
+
+OFFSET = jnp.full(3, 7.0)
+doubled = jax.jit(lambda x: x * 2)
+tripled = jax.jit(lambda x: x * 3, inline=True)
+PROGRAMS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
+    "a constant": (lambda x: x + OFFSET, (ARRAY,), {}),
+    "a function by jit": (lambda x: doubled(x) + OFFSET, (ARRAY,), {}),
+    "that function": (doubled, (ARRAY,), {}),
+    "one that is inlined": (lambda x: tripled(x) + OFFSET, (ARRAY,), {}),
+    "that one": (tripled, (ARRAY,), {}),
+    "trees": (lambda p: {"u": p["a"], "v": p["b"] + 1}, ({"a": ARRAY, "b": OFFSET},), {}),
+    "numbers": (lambda x, n: x * n, (ARRAY, 3), {}),
+    "a static number": (lambda x, n: x * n, (ARRAY, 3), {"static_argnums": 1}),
+    "the last is static": (lambda x, n: x * n, (ARRAY, 3), {"static_argnums": (-1,)}),
+    "an axis": (lambda x: jax.lax.psum(x, "i"), (ARRAY,), {"axis_env": [("i", 4)]}),
+    "shapes": (lambda x: x * 2, (STRUCT((2,), "float32"),), {}),
+    "also the shape": (lambda x: {"z": x * 2}, (ARRAY,), {"return_shape": True}),
+    "a derivative": (jax.grad(lambda x: (x * OFFSET).sum()), (ARRAY,), {}),
+    "a loop": (lambda x: jax.lax.scan(lambda c, y: (c + y, c), x[0], x), (ARRAY,), {}),
+    "no arguments": (lambda: OFFSET * 2, (), {}),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_jaxpr_is_that_of_jax(name: str) -> None:
+    """Of trees that share nothing, to the letter."""
+    function, args, options = PROGRAMS[name]
+    wanted = jax.make_jaxpr(function, **options)(*args)
+    found = pj.make_jaxpr(function, **options)(*args)
+    assert str(found) == str(wanted)
+
+
+AROUND: dict[str, Callable[[Any], Any]] = {
+    "jit": jax.jit,
+    "pj.jit": pj.jit,
+    "grad": lambda f: jax.grad(lambda x: f(x).sum()),
+    "pj.grad": lambda f: pj.grad(lambda x: f(x).sum()),
+    "vmap": lambda f: lambda x: jax.vmap(f)(x[None]),
+    "scan": lambda f: lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, length=1),
+    "checkpoint": pj.checkpoint,
+    "eval_shape": lambda f: lambda x: jax.eval_shape(f, x),
+    "nothing": lambda f: f,
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_what_a_jaxpr_closes_over_is_a_constant(name: str) -> None:
+    """Also tracers of what runs around it: `jax.core.eval_jaxpr` takes the arguments alone."""
+    inside: Any = []
+
+    def f(y: Any) -> Any:
+        program = lambda p: [p["a"] * y + p["b"] + OFFSET]  # noqa: E731 (it is short)
+        tree = {"a": ARRAY, "b": ARRAY}
+        found: Any = pj.make_jaxpr(program)(tree)
+        wanted: Any = jax.make_jaxpr(lambda x: program({"a": x, "b": x}))(ARRAY)
+        inside.append((str(found), str(wanted)))
+        jaxpr = getattr(found, "jaxpr", found)
+        return jax.core.eval_jaxpr(jaxpr, found.consts, ARRAY)[0]
+
+    AROUND[name](f)(OFFSET)
+    assert [found == wanted for found, wanted in inside] == [True] * len(inside)

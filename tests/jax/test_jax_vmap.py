@@ -198,3 +198,59 @@ def test_shardings_that_do_not_fit() -> None:
         ValueError, match=r"jit in_shardings must be a tree prefix [\s\S]* at args\[0\]"
     ):
         jitted(weights(), 1.0)
+
+
+def three(m: Any, n: Any, x: Any) -> Any:
+    """Results of the arrays among three arguments."""
+    return [y * 2 for y in (m, n, x) if hasattr(y, "shape")]
+
+
+BESIDE_STATIC: dict[str, tuple[dict[str, Any], Any]] = {
+    "one for each other": ({"static_argnums": 1}, (WHOLE, SPLIT)),
+    "a list": ({"static_argnums": 1}, [WHOLE, SPLIT]),
+    "one for all": ({"static_argnums": 1}, (WHOLE, WHOLE, SPLIT)),
+    "too few": ({"static_argnums": 1}, (SPLIT,)),
+    "None for the static one": ({"static_argnums": 1}, (SPLIT, None, SPLIT)),
+    "None": ({"static_argnums": 1}, (None, SPLIT)),
+    "a single one": ({"static_argnums": 1}, SPLIT),
+    "negative": ({"static_argnums": -2}, (WHOLE, SPLIT)),
+    "negative, for all": ({"static_argnums": -2}, (WHOLE, WHOLE, SPLIT)),
+    "by name": ({"static_argnames": "n"}, (SPLIT, WHOLE)),
+    "by name, for all": ({"static_argnames": "n"}, (SPLIT, WHOLE, WHOLE)),
+    "two static": ({"static_argnums": (0, 1)}, (SPLIT,)),
+    "two static, for all": ({"static_argnums": (0, 1)}, (SPLIT, SPLIT, SPLIT)),
+    "all static": ({"static_argnums": (0, 1, 2)}, (SPLIT,)),
+    "donated": ({"static_argnums": 1, "donate_argnums": 0}, (WHOLE, SPLIT)),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_STATIC)
+def test_shardings_beside_static_arguments(name: str) -> None:
+    """One for each argument that isn't static; any other number is an error, as in JAX."""
+    options, shardings = BESIDE_STATIC[name]
+
+    def outcome(lib: Any) -> Any:
+        static = options.get("static_argnums", 1)
+        numbers = {i % 3 for i in (static if isinstance(static, tuple) else (static,))}
+        args = [2 if i in numbers else jnp.ones((2, 2)) for i in range(3)]
+        try:
+            out = lib.jit(three, in_shardings=shardings, **options)(*args)
+        except ValueError:
+            return ValueError
+        donated = [x.is_deleted() for x in args if isinstance(x, jax.Array)]
+        return [str(x.sharding) for x in out], donated
+
+    assert outcome(jaxinterop) == outcome(jax)
+
+
+def test_a_tree_of_shardings_beside_a_static_argument() -> None:
+    """A prefix of an argument counts as one."""
+    f = jaxinterop.jit(
+        lambda n, p, x: (p["a"] * n, x),
+        static_argnums=0,
+        in_shardings=({"a": SPLIT, "b": None}, SPLIT),
+    )
+    p = {"a": jnp.ones((2, 2)), "b": jnp.ones(2)}
+    assert f(3, p, jnp.ones(2))[0].tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    with pytest.raises(ValueError, match="2 entries, and there are 1 such"):
+        f(3, p)

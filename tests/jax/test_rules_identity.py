@@ -102,6 +102,83 @@ def test_arguments_of_two_axes_have_nothing_in_common() -> None:
     assert bool(pj.vmap(is_one, in_axes=1)([square], y=[square]).any()) is False
 
 
+CONTAINERS: dict[str, Callable[[Any], Any]] = {
+    "dict": lambda x: {"n": x},
+    "list": lambda x: [x],
+    "nested": lambda x: {"n": [x]},
+    "tuple": lambda x: (x,),
+    "array": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize(
+    "axes",
+    [(0, None, None), (None, 0, 0), (1, 0, 0), (0, 1, 1), (0, -1, -1), (0, {"st": 0, "X": 0}, 0)],
+    ids=str,
+)
+@pytest.mark.parametrize("has_third", [True, False])
+def test_a_group_of_axes_is_one_tree(kind: str, axes: Any, has_third: bool) -> None:
+    """What two arguments of `vmap` share doesn't depend on what a third one holds."""
+    x, held = jnp.ones((2, 2)), CONTAINERS[kind](jnp.ones((2, 2)))
+    third = x if has_third else jnp.ones((2, 2))
+    seen = []
+
+    def f(x: Any, a: Any, b: Any) -> Any:
+        seen.append((a["st"] is b["st"], x is a["X"]))
+        return jnp.sum(x)
+
+    one, other = {"st": held, "X": x}, {"st": held, "X": x}
+    pj.vmap(f, in_axes=axes)(third, one, other)
+    assert seen == [(axes[1] == axes[2] and kind != "tuple", False)]
+
+
+def test_what_a_mapped_function_changes_in_a_group() -> None:
+    """A change of a container is seen in the other argument of its axes, as in Python."""
+
+    def f(x: Any, a: Any, b: Any) -> Any:
+        a["st"]["n"] = a["st"]["n"] + 1
+        return b["st"]["n"]
+
+    x, st = jnp.ones((2, 2)), {"n": jnp.float32(1)}
+    for first in (x, x + 0):
+        out = pj.vmap(f, in_axes=(0, None, None))(first, {"st": st, "X": x}, {"st": st})
+        assert out.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("is_jitted", [False, True])
+def test_groups_of_axes_give_what_jax_gives(is_jitted: bool) -> None:
+    """Values of arguments of several axes, by position and by name, with shared arrays."""
+    w, v = jnp.arange(6.0).reshape(2, 3), jnp.arange(4.0).reshape(2, 2) + 1
+
+    def f(a: Any, b: Any, c: Any, *, d: Any, name: str = "f") -> Any:
+        return {"sum": a["w"].sum() * b["w"] + c[0].sum(), "d": d["w"] * a["v"].sum()}
+
+    def call(vmap: Any) -> Any:
+        mapped = vmap(f, in_axes=(0, {"w": None, "v": 1}, -1), out_axes={"sum": 1, "d": 0})
+        both = lambda x: mapped(x, x, [v], d={"w": x["w"]})  # noqa: E731 (it is short)
+        return both({"w": w, "v": v})
+
+    wanted = call(jax.vmap)
+    found = pj.jit(call, static_argnums=0)(pj.vmap) if is_jitted else call(pj.vmap)
+    assert jax.tree.map(lambda x: x.tolist(), found) == jax.tree.map(lambda x: x.tolist(), wanted)
+
+
+def test_a_ref_in_arguments_of_two_axes() -> None:
+    """It is one object where no axis maps it; else there is an error with both paths."""
+    ref = jax.new_ref(jnp.arange(2.0))
+    mapped = pj.vmap(
+        lambda r, s: r["r"][...] * (r["r"] is s[0]), in_axes=({"r": None}, None), axis_size=2
+    )
+    assert mapped({"r": ref}, [ref]).tolist() == [[0, 1], [0, 1]]
+    for axes in ((0, None), (None, 0), ({"r": 0}, 0)):
+        with pytest.raises(
+            pydag.SharingError, match=r"args\[0\]\['r'\] is [\s\S]*args\[1\]\[0\], the"
+        ):
+            pj.vmap(lambda r, s: r["r"][...], in_axes=axes, axis_size=2)({"r": ref}, [ref])
+    assert pj.vmap(lambda r, s: r["r"][...] + s[0][...])({"r": ref}, [ref]).tolist() == [0, 2]
+
+
 def test_scan_has_a_table_for_the_carry_and_one_for_what_is_scanned() -> None:
     """An array in both is two in the body."""
     seen = []

@@ -2,6 +2,7 @@
 """What comes out: gradients, numbers in the place of arrays, iterators, tracers, origins."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -136,3 +137,52 @@ def test_an_object_of_the_callers_comes_back_as_itself() -> None:
     for _ in range(2):
         assert pj.jit(step, update_argnums=0)(model)[0] is model
     assert model.w.tolist() == [2.0, 3.0, 4.0]
+
+
+def act(held: Any, inner: Any = None) -> Any:
+    """A function that has something in an attribute."""
+
+    def act(y: Any) -> Any:
+        return y
+
+    act.held = held  # type: ignore[attr-defined]  # what is tested
+    return act
+
+
+HELD: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "itself": (act, r"result\['f'\]"),
+    "in a list": (lambda x: act([1, {"k": x}]), r"result\['f'\]"),
+    "below": (lambda x: act(act(x)), r"result\['f'\]"),
+    "of a partial": (lambda x: functools.partial(act(x), 2), r"result\['f'\]"),
+    "of jitted": (lambda x: jax.jit(act(x)), r"result\['f'\]"),
+    "wrapped": (lambda x: functools.wraps(act(x))(lambda y: y), r"result\['f'\]"),
+    "in a tuple": (lambda x: (act(x), 1), r"result\['f'\]\[0\]"),
+    "in a dict": (lambda x: {"g": [act(x)]}, r"result\['f'\]\['g'\]\[0\]"),
+    "of a node": (lambda x: jax.tree_util.Partial(act(x), x), r"result\['f'\].func"),
+    "of a cycle": (lambda x: act([cycle := [x], cycle.append(cycle)]), r"result\['f'\]"),
+}
+TRACED: dict[str, Callable[[Any], Any]] = {
+    "jit": lambda f: pj.jit(f)(X),
+    "vmap": lambda f: pj.vmap(f)(X),
+    "checkpoint": lambda f: pj.checkpoint(f)(X),
+    "eval_shape": lambda f: pj.eval_shape(f, X),
+    "grad": lambda f: pj.grad(lambda x: (x.sum(), f(x)), has_aux=True)(X),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("wrap", TRACED)
+def test_a_tracer_in_an_attribute_of_a_function(name: str, wrap: str) -> None:
+    """It is gone when the function has returned: an error with the path of the function."""
+    make, path = HELD[name]
+    with pytest.raises(
+        TypeError, match=path.replace("result", r"result(\[1\])?") + " is [\\s\\S]*trac"
+    ):
+        TRACED[wrap](lambda x: {"f": make(x), "y": x})
+
+
+def test_other_things_in_attributes_of_functions() -> None:
+    """They are the caller's matter."""
+    for held in (3, X, [X], pj.jit(act(2)), jax.jit(act(2)), act(X)):
+        function = act(held)
+        assert pj.jit(lambda x, f=function: {"f": f, "y": x})(X)["f"] is function
