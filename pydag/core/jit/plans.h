@@ -63,9 +63,7 @@ struct CallPlans {
     StaticLeaves statics;
     Last last;
     std::atomic<uint64_t> times_forgotten = 0;
-    auto python_refs() {
-        return std::tie(namespace_, identity, access, by_key, statics.by_value, statics.by_id, last.spec, last.plans);
-    }
+    auto python_refs() { return std::tie(namespace_, identity, access, by_key, statics.by_key, last.spec, last.plans); }
 };
 static_assert(sizeof(CallPlans) ==
                   4 * sizeof(nb::object) + sizeof(StaticLeaves) + sizeof(CallPlans::Last) + sizeof(uint64_t),

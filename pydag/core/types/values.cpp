@@ -9,7 +9,6 @@
 
 #include <bit>
 #include <cmath>
-#include <string_view>
 
 namespace pydag {
 namespace {
@@ -34,16 +33,9 @@ bool is_set(PyObject *object) {
            type->tp_iter == PyFrozenSet_Type.tp_iter;
 }
 
-// Whether an object is a scalar of NumPy's. Two that are equal may differ in sign or unit, and be unequal both being
-// NaN: but they have one `repr` only if they are the same.
-bool is_numpy_scalar(PyTypeObject *type) {
-    const nb::object bases = mro_of(type);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.ptr()); ++i) {
-        auto *const base = reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i));
-        if (!is_heap_type(base) && std::string_view(base->tp_name) == "numpy.generic") return true;
-    }
-    return false;
-}
+// A scalar of NumPy's: two that are equal may differ in sign or unit, and be unequal both being NaN. But they have one
+// `repr` only if they are the same.
+bool is_numpy_scalar(PyTypeObject *type) { return is_of_numpy(type, "numpy.generic"); }
 
 nb::object attributes_of(PyObject *object, std::initializer_list<PyObject *> names) {
     RefBuffer<4> values;
@@ -159,6 +151,15 @@ private:
 };
 
 }  // namespace
+
+bool is_of_numpy(PyTypeObject *type, std::string_view name) {
+    const nb::object bases = mro_of(type);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.ptr()); ++i) {
+        auto *const base = reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i));
+        if (!is_heap_type(base) && base->tp_name == name) return true;
+    }
+    return false;
+}
 
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space) {
     return a.is(b) || (Py_TYPE(a.ptr()) == Py_TYPE(b.ptr()) && ValueComparison(space).run(a, b));

@@ -11,6 +11,7 @@
 #include "types/registry.h"
 
 #include <map>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -21,6 +22,9 @@ namespace pydag {
 // own
 // `==` (see base/equality.h), classes by identity.
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space);
+
+// Whether a class is one of NumPy's, which is known by its full name, or inherits from it.
+bool is_of_numpy(PyTypeObject *type, std::string_view name);
 
 // Hashes for `is_same_value`. An object that can't be hashed has one, too.
 //

@@ -4,15 +4,14 @@
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Unpack, overload
 
 import jax
 
 import pydag._core as _core
-from pydag.jaxinterop.content.leaves import is_array
 from pydag.jaxinterop.content.options import Options, hashable
-from pydag.jaxinterop.notices.source import JAX_FOLDER, PACKAGE_FOLDER, Source, name_of, wraps
+from pydag.jaxinterop.notices.source import Source, name_of, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.treatments.arguments import Chosen, check_function, spot_text
 from pydag.jaxinterop.treatments.outputs import is_sharding
@@ -23,6 +22,7 @@ from pydag.typing import Identity, Where
 
 from .function import CompiledFunction, Settings
 from .kept import kept_for
+from .models import holder_of_model
 from .stages import Stages
 
 
@@ -92,7 +92,7 @@ def jit(
         return functools.partial(jit, **given, **jax_options)
     for name in jax_options.keys() - inspect.signature(jax.jit).parameters.keys():
         raise_unexpected(name)
-    check_holds_no_model(fun, namespace)
+    _check_holds_no_model(fun, namespace)
     options = Options(namespace, identity, static)
     chosen = (
         Chosen.of(fun, static_argnums, static_argnames),
@@ -142,59 +142,43 @@ def _tree_key(prefix: Any, namespace: str) -> Any:
     return spec, hashable(leaves)
 
 
-def check_holds_no_model(fun: Any, namespace: str) -> None:
-    """Checks a function that is to be compiled.
-
-    Raises:
-        TypeError: It can't be called; or it is a method, a partial or an object that holds a model,
-            whose arrays would be constants.
-    """
-    while _is_of_library(fun) and hasattr(fun, "__wrapped__"):
-        fun = fun.__wrapped__  # a wrapper closes over what it wraps
-    if type(fun) in (types.FunctionType, Source):
+def _check_holds_no_model(fun: Any, namespace: str) -> None:
+    """Raises `TypeError` for a function that holds a model, and for what can't be called."""
+    if type(fun) is not Source:
+        check_function(fun)
+    holder = holder_of_model(fun, namespace)
+    if holder is None:
         return
-    check_function(fun)
-    if isinstance(fun, types.MethodType):
-        held, cls = fun.__self__, type(fun.__self__)
-        cure = f"pj.jit({cls.__qualname__}.{fun.__name__})(model, ...)"
-    elif isinstance(fun, functools.partial):
-        held = [*fun.args, *fun.keywords.values()]
-        check_holds_no_model(fun.func, namespace)
-        cure = f"pj.jit({name_of(fun)})(model, ...)"
-    else:
-        held, cls = fun, type(fun)
-        cure = f"pj.jit({cls.__qualname__}.__call__)(model, ...)"
-    if _holds_model(held, namespace):
-        raise TypeError(
-            f"{name_of(fun)} holds a model: compiled, its arrays would be constants, and stale "
-            f"when they change\n  Pass the model as an argument: {cure}. As a decorator in the "
-            "class, pj.jit makes a method."
-        )
+    cure = name_of(holder)
+    if isinstance(holder, types.MethodType):
+        cure = f"{type(holder.__self__).__qualname__}.{holder.__name__}"
+    elif not isinstance(holder, functools.partial):
+        cure = f"{type(holder).__qualname__}.__call__"
+    inside = "" if holder is fun else f" (what {name_of(fun)} adds to it is made inside)"
+    raise TypeError(
+        f"{name_of(fun)} holds a model: compiled, its arrays would be constants, and stale "
+        f"when they change\n  Pass the model as an argument: pj.jit({cure})(model, ...){inside}. "
+        "As a decorator in the class, pj.jit makes a method."
+    )
 
 
-def _is_of_library(fun: Any) -> bool:
-    if type(fun) is types.FunctionType:
-        return fun.__code__.co_filename.startswith((PACKAGE_FOLDER, JAX_FOLDER))
-    return type(fun).__module__.partition(".")[0] in ("pydag", "jax", "jaxlib")
+class _Attributes(dict[str, Any]):
+    """The attributes of a compiled function. Who iterates over them doesn't see its stages.
 
+    So `functools.wraps` copies them to no other function: they are about this one, and own it.
+    """
 
-def _holds_model(held: Any, namespace: str) -> bool:
-    """Whether something is a model, an array, or an object that has one in an attribute."""
-    walk = Walk([(held, False)], key=lambda pair: (id(pair[0]), pair[1]))
-    for item, is_attribute in walk:
-        if isinstance(item, list | tuple | dict):
-            items = item.values() if isinstance(item, dict) else item
-            walk.add([(x, is_attribute) for x in items])
-        elif is_array(item):
-            return True
-        elif isinstance(item, type | types.ModuleType):
-            continue
-        elif not _core.is_leaf(item, namespace=namespace):
-            if item is not None:
-                return True
-        elif not is_attribute and not _is_of_library(item):  # such as an optimizer, with its `wrt=`
-            walk.add([(x, True) for x in getattr(item, "__dict__", {}).values()])
-    return False
+    __slots__ = ()
+    _STAGES = frozenset(("trace", "lower", "eval_shape", "clear_cache", "_cache_size"))
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in super().__iter__() if name not in self._STAGES)
+
+    def keys(self) -> Any:
+        return list(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (list(self.items()),)
 
 
 def _dressed(fun: Any, compiled: CompiledFunction) -> Any:
@@ -202,4 +186,5 @@ def _dressed(fun: Any, compiled: CompiledFunction) -> Any:
     stages = Stages(compiled, fun)
     call.trace, call.lower, call.eval_shape = stages.trace, stages.lower, stages.eval_shape
     call.clear_cache, call._cache_size = compiled.forget, compiled.cache_size
+    call.__dict__ = _Attributes(vars(call))
     return call

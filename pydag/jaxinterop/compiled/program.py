@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import pydag._core as _core
 from pydag.jaxinterop.calls.run import run, unwrapped
 from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
@@ -176,11 +177,14 @@ class Program:
         if len(refs) != len(self.refs) or any(type(leaves[i]) is not jax.Ref for i in refs):
             return None
         positions = self._positions
+        asked: list[int] = []  # numbers that a predicate found to be data: it is asked about others
+        if self._recipe.options.has_predicate():
+            asked = [i for i, leaf in enumerate(leaves) if is_number(leaf)]
         donated = [positions[i] for i in sorted({*self._donated, *self.written})]
         return _core.call_plan(
             classes=tuple(map(type, content.all_leaves(leaves))),
-            static_positions=content.positions,
-            statics=statics,
+            static_positions=[*content.positions, *(positions[i] for i in asked)],
+            statics=(*statics, *(leaves[i] for i in asked)),
             function=self.jitted,
             traced=list(positions),
             donated=donated,

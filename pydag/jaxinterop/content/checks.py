@@ -112,7 +112,7 @@ def _check_nodes(spec: PyDagSpec, roots: Roots, is_result: bool) -> None:
     for position, record in enumerate(listing.records):
         if record.type in _PARTIALS:
             function = _function(record.detail)
-            if not _is_linear_map(function):
+            if not is_linear_map(function):
                 place = functools.partial(_node_text, listing, position, roots)
                 _check_leaf(function, place, False, is_result)
         elif (found := _array_in_meta(record, spec.namespace)) is not None:
@@ -135,10 +135,12 @@ def _function(detail: Any) -> Any:
     return functools.partial(detail.func, *detail.args, **detail.keywords)
 
 
-def _is_linear_map(function: Any) -> bool:
-    """Whether `jax.linearize` made it: a partial that holds lists of JAX's own."""
-    made: Any = getattr(function, "func", None)
+def is_linear_map(function: Any) -> bool:
+    """Whether JAX made it, such as `jax.linearize`: a partial that holds constants of JAX's own."""
     own = inspect.unwrap(jax.linearize).__globals__
+    while isinstance(function, functools.partial):
+        function = function_in(function.func)
+    made: Any = inspect.unwrap(function)
     return getattr(made, "__globals__", None) is own and not hasattr(jax, made.__name__)
 
 

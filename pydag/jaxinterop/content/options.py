@@ -81,6 +81,13 @@ class Options(NamedTuple):
                 "holds them. Leave it out where nothing is static."
             )
 
+    def has_predicate(self) -> bool:
+        """Whether `static=` has a predicate, whose answer may be another one for each number."""
+        given = [self.static]
+        for where in given:  # lists of lists grow it
+            given += where if type(where) is list else []
+        return any(callable(where) and not isinstance(where, type) for where in given)
+
     def key(self) -> Hashable:
         """These options as a part of a key."""
         return self.namespace, self.identity, hashable(self.static)

@@ -84,8 +84,9 @@ def is_value(value: Any) -> bool:
 
 
 _SETTLED = (
-    *ATOMS, float, complex, type, enum.Enum, np.generic, np.dtype, np.ufunc, types.FunctionType,
-    types.BuiltinFunctionType, types.ModuleType, jax.sharding.Sharding, jax.sharding.Mesh,
+    *ATOMS, float, complex, range, type, enum.Enum, np.generic, np.dtype, np.ufunc,
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, jax.sharding.Sharding,
+    jax.sharding.Mesh,
 )  # fmt: skip
 
 

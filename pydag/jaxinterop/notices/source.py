@@ -130,20 +130,12 @@ def named(
     return function
 
 
-_OF_COMPILED = "trace", "lower", "eval_shape", "clear_cache", "_cache_size"
-
-
 def wraps(fun: Callable[..., Any]) -> Callable[[F], F]:
-    """As `functools.wraps`, for callables of every class, whose name may be missing or no text.
-
-    The stages of a compiled function are about itself: a wrapper of it has none.
-    """
+    """As `functools.wraps`, for callables of every class, whose name may be missing or no text."""
 
     def decorate(wrapper: F) -> F:
         with contextlib.suppress(Exception):  # code of the callable's class may run
             functools.update_wrapper(wrapper, fun)
-            for name in _OF_COMPILED:
-                vars(wrapper).pop(name, None)
         shown: Any = wrapper
         shown.__name__ = name_of(fun)
         if not isinstance(getattr(fun, "__qualname__", None), str):

@@ -128,8 +128,8 @@ def _branched(
 
         return call.function(get, Source(get()), packed), forms
 
-    key = what, call.content, options.key()
-    kept = [kept_function(fun, key, call.refs, make) for fun in functions]
+    key = what, call.content
+    kept = [kept_function(fun, key, call.refs, options, make) for fun in functions]
     flats = [flat for flat, _ in kept]
     try:
         if what == "cond":

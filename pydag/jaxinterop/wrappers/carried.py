@@ -9,6 +9,7 @@ import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.calls.run import names_in_body, run_body
 from pydag.jaxinterop.compiled.kept import kept_for
+from pydag.jaxinterop.compiled.models import holder_of_model
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_traced, untraced
 from pydag.jaxinterop.content.options import Options
@@ -173,7 +174,7 @@ def kept_body(
 
         return named(make(called), source, parameters=names_in_body(get(), *names))
 
-    body: Callable[..., Any] = kept_function(fun, (key, options.key()), refs, made)
+    body: Callable[..., Any] = kept_function(fun, key, refs, options, made)
     return body
 
 
@@ -181,18 +182,20 @@ def kept_function(
     fun: Callable[..., Any],
     key: Hashable,
     refs: Collection[Any],
+    options: Options,
     make: Callable[[Callable[[], Any]], M],
 ) -> M:
     """What JAX is given for a function: the same object for calls of one structure.
 
-    JAX remembers traces by the function. So a function that closes over the refs of the call, or a
-    callable that holds anything, gets a new object for each call.
+    JAX remembers traces by the function. So a function that closes over the refs of the call or
+    holds a model, and a callable of any other class, gets a new object for each call.
 
     Args:
         key: The structure, and which wrapper it is.
         refs: The refs that the function closes over.
         make: Gets a function that returns `fun`, and makes the object.
     """
-    if type(fun) is types.FunctionType and not refs:
-        return kept_for(fun, key, make)
+    is_function = type(fun) is types.FunctionType
+    if is_function and not refs and holder_of_model(fun, options.namespace) is None:
+        return kept_for(fun, (key, options.key()), make)
     return make(lambda: fun)

@@ -78,8 +78,10 @@ def checkpoint(
         call = Call(given, named, own)
         leaves = call.leaves
         refs = tuple(jax_private.ref_positions(leaves))
-        key = "checkpoint", call.content, refs, own.key(), updated
-        flat = kept_function(fun, key, (), lambda get: call.function(get, source, packed, updated))
+        key = "checkpoint", call.content, refs, updated
+        flat = kept_function(
+            fun, key, (), own, lambda get: call.function(get, source, packed, updated)
+        )
         used: tuple[int, ...] = ()
         if refs:
             jitted = jax.jit(flat)

@@ -62,7 +62,7 @@ def keep_sharing(
 
         flat = make(lambda: fun)  # a staged function, such as a callback, is needed later
         if jax_private.is_top_level():
-            flat = kept_function(fun, ("keep_sharing", own.key()), (), make)
+            flat = kept_function(fun, "keep_sharing", (), own, make)
         transformed = transformation(flat, *args, **kwargs)
 
         @wraps(fun)

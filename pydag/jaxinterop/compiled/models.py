@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which callables hold a model: arrays that could change while a compiled function has them."""
+
+import functools
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import pydag._core as _core
+from pydag.jaxinterop.content.checks import is_linear_map
+from pydag.jaxinterop.content.leaves import is_array
+from pydag.jaxinterop.foreign.jax_private import function_in
+from pydag.jaxinterop.notices.source import JAX_FOLDER, PACKAGE_FOLDER
+from pydag.structure.walk import Walk
+
+
+def holder_of_model(fun: Any, namespace: str) -> Any:
+    """What holds a model: a function, or the callable within it that does; None if there is none.
+
+    A bound method holds its object, a partial its arguments. A model is an array, an object of a
+    registered class, or one that has such a thing in an attribute. It is looked for in all that a
+    wrapper names as `__wrapped__`, and in what wrappers of pydag and JAX close over. What any other
+    function closes over is JAX's own matter. A pullback holds constants, which never change.
+    """
+    walk = Walk([fun], key=id)
+    for item in walk:
+        held: Iterable[Any] = ()
+        if isinstance(item, functools.partial):
+            if is_linear_map(item):
+                continue
+            held = [*item.args, *item.keywords.values()]
+            walk.add([function_in(item.func), *filter(callable, held)])
+        elif isinstance(item, types.MethodType):
+            held = [item.__self__]
+            walk.add([item.__func__])
+        elif isinstance(item, types.FunctionType):
+            if _is_of_library(item):
+                walk.add([cell.cell_contents for cell in item.__closure__ or () if _is_used(cell)])
+        elif not _is_wrapper(item, namespace):
+            held = [item]
+        if any(_is_model(x, namespace) for x in held):
+            return item
+        if not isinstance(item, type) and (inner := getattr(item, "__wrapped__", None)) is not None:
+            walk.add([inner])
+    return None
+
+
+def _is_used(cell: Any) -> bool:
+    try:
+        return callable(cell.cell_contents)
+    except ValueError:  # it is empty
+        return False
+
+
+def _is_of_library(fun: Any) -> bool:
+    if type(fun) is types.FunctionType:
+        return fun.__code__.co_filename.startswith((PACKAGE_FOLDER, JAX_FOLDER))
+    return type(fun).__module__.partition(".")[0] in ("pydag", "jax", "jaxlib")
+
+
+def _is_wrapper(item: Any, namespace: str) -> bool:
+    """Whether an object, such as what `equinox.filter_grad` makes, holds no more than a function."""
+    if not hasattr(item, "__wrapped__") or _core.is_leaf(item, namespace=namespace):
+        return False
+    return not any(map(is_array, _core.leaves(item, namespace=namespace)))
+
+
+def _is_model(held: Any, namespace: str, *, is_attribute: bool = False) -> bool:
+    """Whether something is a model, an array, or an object that has one in an attribute."""
+    if isinstance(held, type | types.ModuleType):
+        return False
+    if isinstance(held, list | tuple | dict):
+        items = held.values() if isinstance(held, dict) else held
+        return any(_is_model(item, namespace, is_attribute=is_attribute) for item in items)
+    if is_array(held):
+        return True
+    is_of_library = _is_of_library(held)  # such as a pullback, or an optimizer with its `wrt=`
+    if not _core.is_leaf(held, namespace=namespace):
+        return held is not None and not (is_of_library and callable(held))
+    if is_attribute or is_of_library:
+        return False
+    found = list(getattr(held, "__dict__", {}).values())
+    return any(_is_model(item, namespace, is_attribute=True) for item in found)
