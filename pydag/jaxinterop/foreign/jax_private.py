@@ -75,6 +75,11 @@ def is_top_level() -> bool:
     return bool(_contexts.is_top_level())
 
 
+def is_staging() -> bool:
+    """Whether JAX stages out what it is given; under `jax.disable_jit()` it runs it as it is."""
+    return not jax.config.jax_disable_jit
+
+
 def is_of_this_trace(tracer: Any) -> bool:
     """Whether the trace that runs now has made a tracer."""
     return getattr(tracer, "_trace", None) is _contexts.trace

@@ -18,12 +18,14 @@ from pydag.typing import Leaf
 
 _core.set_identity_everywhere(jax.Ref)  # two Variables of NNX that hold one ref hold one object
 
+
+
+def _may_replace() -> bool:
+    return jax_private.is_top_level() and jax_private.is_staging()
+
+
 access = _core.ref_access(
-    jax.Ref,
-    jax_private.ArrayImpl,
-    jax.sharding.SingleDeviceSharding,
-    jax_private.is_top_level,
-    jax.new_ref,
+    jax.Ref, jax_private.ArrayImpl, jax.sharding.SingleDeviceSharding, _may_replace, jax.new_ref
 )
 """How the core reads and writes contents."""
 
@@ -42,9 +44,9 @@ class WritesMoreError(Exception):
 def are_replaceable(refs: Iterable[Any]) -> bool:
     """Whether the contents of refs can be passed in their place.
 
-    They can where JAX traces nothing, and the refs do nothing but hold an array.
+    They can where JAX traces nothing and compiles, and the refs do nothing but hold an array.
     """
-    return jax_private.is_top_level() and all(map(jax_private.is_ordinary_ref, refs))
+    return _may_replace() and all(map(jax_private.is_ordinary_ref, refs))
 
 
 def written_among(traced: Any, refs: Collection[int]) -> frozenset[int]:

@@ -45,7 +45,8 @@ class Carried:
     ) -> None:
         self.options, self.content, self._count = options, content, len(leaves)
         self.refs = {i: leaves[i] for i in jax_private.ref_positions(leaves)}
-        self._threaded = list(self.refs.values()) if takes_contents else []
+        is_threaded = takes_contents and jax_private.is_staging()
+        self._threaded = list(self.refs.values()) if is_threaded else []
 
     @classmethod
     def of(

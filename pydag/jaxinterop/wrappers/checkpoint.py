@@ -83,6 +83,8 @@ def checkpoint(
             fun, key, (), own, lambda get: call.function(get, source, packed, updated)
         )
         used: tuple[int, ...] = ()
+        if refs and not jax_private.is_staging():
+            return call.finish(flat(*leaves))
         if refs:
             jitted = jax.jit(flat)
             traced = jitted.trace(*leaves)
