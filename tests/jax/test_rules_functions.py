@@ -10,6 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -57,29 +58,174 @@ class Trainer:
         """Is given the model."""
         return model.w
 
+    def twice(self, x: Any) -> Any:
+        """Needs nothing of the object."""
+        return 2 * x
+
+    @classmethod
+    def made(cls, x: Any) -> Any:
+        """Needs nothing of the class."""
+        return 2 * x
+
+
+def by_hand(fun: Any) -> Any:
+    """A wrapper that says what it wraps."""
+    return functools.wraps(fun)(lambda x: fun(x))
+
+
+def applied(fun: Any, x: Any) -> Any:
+    """Calls a function that is an argument."""
+    return fun(x)
+
+
+# Functions that hold a model, of x: they give w * x.
+HOLDERS: dict[str, Any] = {
+    "method": lambda m: m.step,
+    "module": lambda m: m,
+    "partial": lambda m: functools.partial(Model.step, m),
+    "partial of JAX": lambda m: jax.tree_util.Partial(Model.step, m),
+    "vmap": lambda m: pj.vmap(m.step),
+    "jax.vmap": lambda m: jax.vmap(m),
+    "checkpoint": lambda m: pj.checkpoint(m.step),
+    "jax.checkpoint": lambda m: jax.checkpoint(m.step),
+    "by hand": by_hand,
+    "by hand twice": lambda m: by_hand(by_hand(m.step)),
+    "partial of a wrapper": lambda m: functools.partial(by_hand(m)),
+    "argument": lambda m: functools.partial(applied, by_hand(m)),
+    "named after another": lambda m: functools.update_wrapper(pj.checkpoint(m), jnp.sin),
+    "nested": lambda m: pj.checkpoint(jax.vmap(pj.checkpoint(by_hand(m.step)))),
+    "keep_sharing": lambda m: pj.keep_sharing(jax.checkpoint)(m.step),
+    "method of an object that holds it": lambda m: Trainer([m]).held[0].step,
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_a_callable_that_holds_a_model_is_refused_by_jit(name: str) -> None:
+    """A TypeError with what to write, whatever wraps the callable."""
+    cure = r"holds a model(.|\n)*pj\.jit\((Model\.step|Model\.__call__|step|applied)\)\(model"
+    with pytest.raises(TypeError, match=cure):
+        pj.jit(HOLDERS[name](Model()))
+
 
 @pytest.mark.parametrize(
     ("held", "cure"),
     [
-        (lambda: Model().step, r"pj\.jit\(Model\.step\)\(model"),
-        (Model, r"pj\.jit\(Model\.__call__\)\(model"),
         (lambda: Scale(X), r"pj\.jit\(Scale\.__call__\)\(model"),
-        (lambda: functools.partial(Model.step, Model()), r"\(model"),
         (lambda: functools.partial(jnp.dot, X), r"\(model"),
         (lambda: Trainer([Model()]).step, r"pj\.jit\(Trainer\.step\)\(model"),
         (lambda: pj.vmap(pj.grad(Model().step)), r"pj\.jit\(Model\.step\)\(model"),
+        (lambda: eqx.filter_grad(Scale(X)), r"\(model"),
+        (lambda: functools.lru_cache(Model().step), r"pj\.jit\(Model\.step\)\(model"),
+        (lambda: np.vectorize(Model()), r"\(model"),
+        (lambda: pj.custom_jvp(Model().step), r"pj\.jit\(Model\.step\)\(model"),
     ],
-    ids=["method", "module", "equinox", "partial", "array", "trainer", "wrapped"],
+    ids=["equinox", "array", "trainer", "grad", "eqx.filter_grad", "cache", "NumPy", "custom"],
 )
-def test_a_callable_that_holds_a_model_is_refused_by_jit(held: Any, cure: str) -> None:
-    """A TypeError with what to write."""
+def test_other_callables_that_hold_a_model(held: Any, cure: str) -> None:
+    """Modules and wrappers of others, an array in a partial, an attribute, rules."""
     with pytest.raises(TypeError, match=cure):
         pj.jit(held())
 
 
-def test_a_callable_that_holds_configuration_is_compiled() -> None:
-    """Functions and numbers are no model."""
-    assert pj.jit(Trainer([jnp.tanh, 3, None]).step)(Model()).tolist() == X.tolist()
+CALLS: dict[str, Any] = {
+    "checkpoint": lambda f: pj.checkpoint(f)(jnp.ones(2)),
+    "grad of checkpoint": lambda f: pj.vjp(pj.checkpoint(f), jnp.ones(2))[1](jnp.ones(2))[0],
+    "cond": lambda f: pj.cond(True, f, f, jnp.ones(2)),
+    "switch": lambda f: pj.switch(1, [f, f, f], jnp.ones(2)),
+    "while_loop": lambda f: pj.while_loop(lambda c: (c == 1).all(), f, jnp.ones(2)),
+}
+
+
+# `jax.checkpoint` itself remembers what it traced.
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", [x for x in HOLDERS if x not in ("jax.checkpoint", "keep_sharing")])
+def test_what_a_callable_holds_is_closed_over_at_each_call(name: str, call: str) -> None:
+    """No answer is stale where JAX remembers traces by the function."""
+    model = Model()
+    model.w = jnp.float32(3.0)
+    function = HOLDERS[name](model)
+    assert CALLS[call](function).tolist() == [3.0, 3.0]
+    model.w = jnp.float32(5.0)
+    assert CALLS[call](function).tolist() == [5.0, 5.0]
+
+
+@pytest.mark.parametrize("what", ["scan", "fori_loop", "map", "associative_scan"])
+def test_bodies_that_hold_a_model(what: str) -> None:
+    """They are traced anew, too."""
+    model = Model()
+    scaled = by_hand(model.step)
+    bodies = {
+        "scan": functools.wraps(scaled)(lambda c, _: (scaled(c), None)),
+        "fori_loop": functools.wraps(scaled)(lambda _, c: scaled(c)),
+        "map": scaled,
+        "associative_scan": functools.wraps(scaled)(lambda a, b: scaled(a) + b),
+    }
+    calls: dict[str, Any] = {
+        "scan": lambda f: pj.scan(f, jnp.ones(2), length=1)[0],
+        "fori_loop": lambda f: pj.fori_loop(0, 1, f, jnp.ones(2)),
+        "map": lambda f: pj.map(f, jnp.ones((1, 2)))[0],
+        "associative_scan": lambda f: pj.associative_scan(f, jnp.ones((2, 2)))[1] - 1,
+    }
+    for weight in (X, 5 * X, 7 * X):
+        model.w = weight
+        assert calls[what](bodies[what]).tolist() == weight.tolist()
+
+
+def triple(x: Any) -> Any:
+    """Linear."""
+    return 3 * x
+
+
+PULLBACKS: dict[str, Any] = {
+    "pj.vjp": lambda: pj.vjp(triple, X)[1],
+    "pj.linearize": lambda: pj.linearize(triple, X)[1],
+    "jax.vjp": lambda: jax.vjp(triple, X)[1],
+    "jax.linearize": lambda: jax.linearize(triple, X)[1],
+    "jax.linear_transpose": lambda: jax.linear_transpose(triple, X),
+    "vmap": lambda: pj.vmap(pj.vjp(jnp.sin, jnp.float32(0.0))[1]),
+    "by hand": lambda: by_hand(jax.vjp(triple, X)[1]),
+    "of a model": lambda: pj.vjp(Model().step, X)[1],
+}
+
+
+@pytest.mark.parametrize("name", PULLBACKS)
+def test_a_pullback_is_no_model(name: str) -> None:
+    """It holds constants that never change, so `jit` takes it, as `jax.jit` does."""
+    pull = PULLBACKS[name]()
+    [once], [compiled] = (jax.tree.leaves(f(X)) for f in (pull, pj.jit(pull)))
+    assert compiled.tolist() == once.tolist()
+
+
+@functools.wraps(Trainer)
+def like_a_class(x: Any) -> Any:
+    """Says that it wraps a class."""
+    return 2 * x
+
+
+PLAIN: dict[str, Any] = {
+    "wraps a function": lambda: by_hand(triple),
+    "wraps a compiled function": lambda: by_hand(pj.jit(triple)),
+    "wraps a class": lambda: like_a_class,
+    "wraps a method": lambda: by_hand(Trainer(3).twice),
+    "method": lambda: Trainer([jnp.tanh, 3, None]).twice,
+    "class method": lambda: Trainer.made,
+    "partial of numbers": lambda: functools.partial(lambda n, x: n * x, 3),
+    "closure": lambda: (lambda w: lambda x: w * x)(X),
+    "jnp.vectorize": lambda: jnp.vectorize(lambda x: 2 * x),
+    "eqx.filter_jit": lambda: eqx.filter_jit(triple),
+    "eqx.filter_grad": lambda: eqx.filter_grad(lambda x: (x * x).sum()),
+    "pj.grad": lambda: pj.grad(lambda x: (x * x).sum()),
+    "ufunc": lambda: jnp.tanh,
+    "policy": lambda: pj.checkpoint(triple, policy=jax.checkpoint_policies.everything_saveable),
+    "selected": lambda: pj.grad(lambda x: (x * x).sum(), wrt=jax.Array),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_callable_without_a_model_is_compiled(name: str) -> None:
+    """Functions, numbers and classes are no model; what a function closes over is JAX's matter."""
+    function = PLAIN[name]()
+    assert pj.jit(function)(X).tolist() == function(X).tolist()
 
 
 def test_jit_as_a_decorator_in_a_class_makes_a_method() -> None:
