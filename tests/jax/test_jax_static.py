@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import enum
 import functools
+import gc
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,11 +15,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from operations import python_calls
 from wrappers import WRAPPERS
 
 import pydag
 import pydag.jaxinterop as pj
 from pydag import jaxinterop
+from pydag.jaxinterop.calls.run import StaticArgument
 
 
 class Config:
@@ -62,6 +66,144 @@ def test_static_arguments_by_number_and_by_name() -> None:
     for wrapper in (jaxinterop.jit, jaxinterop.checkpoint):
         with pytest.raises(ValueError, match="only accepts 2 positional"):
             wrapper(power, static_argnums=2)
+
+
+class Point(NamedTuple):
+    """A tuple with names."""
+
+    x: Any
+    y: Any
+
+
+class Color(enum.Enum):
+    """Compared by identity."""
+
+    RED = 1
+
+
+# Makes equal values that are different objects, as far as Python has them.
+NEW: dict[str, Callable[[], Any]] = {
+    "int": lambda: int("12345"),
+    "big int": lambda: int("9" * 50),
+    "float": lambda: float("0.5"),
+    "NaN": lambda: float("nan"),
+    "complex": lambda: complex("1-0j"),
+    "text": lambda: "".join(["té", "xt"]),
+    "bytes": lambda: bytes(bytearray(b"by\0tes")),
+    "None": lambda: None,
+    "enum": lambda: Color.RED,
+    "dtype": lambda: np.dtype(">f4"),
+    "dtype of a unit": lambda: np.dtype("M8[D]"),
+    "NumPy float": lambda: np.float32(0.1),
+    "NumPy NaN": lambda: np.float16("nan"),
+    "NumPy double": lambda: np.float64(-0.0),
+    "NumPy int": lambda: np.int64(12345),
+    "NumPy complex": lambda: np.complex64(1j),
+    "NumPy flag": lambda: np.bool_(1),
+    "NumPy date": lambda: np.datetime64("2020-01-01"),
+    "NumPy text": lambda: np.str_("te" + "xt"),
+    "long double": lambda: np.longdouble("0.1"),
+    "range": lambda: range(300, 400),
+    "tuple": lambda: (float("1.5"), ("a", (None, b"b", (float("nan"),)))),
+    "long tuple": lambda: tuple(float(i) for i in range(2000)),
+    "namedtuple": lambda: Point(float("1.5"), (np.float32(2),)),
+    "frozenset": lambda: frozenset([float("1.5"), "a", (1.0, frozenset([float("nan")]))]),
+    "functions": lambda: (jnp.tanh, float("0.5"), Color.RED, len, int),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_a_static_argument_that_is_made_anew(name: str) -> None:
+    """It is found by value, without Python code: one leaf is kept, and the core makes the calls."""
+    make, seen = NEW[name], []
+
+    @functools.partial(jaxinterop.jit, static_argnums=1)
+    def f(x: Any, value: Any) -> Any:
+        seen.append(value)
+        return x
+
+    x = jnp.ones(2)
+    f(x, make())
+    calls = python_calls(lambda: [f(x, make()) for _ in range(3)])
+    assert len(seen) == 1
+    assert "CompiledFunction.run" not in calls
+    assert repr(seen[0]) == repr(make())
+
+
+SAME_TYPE_OR_EQUAL: dict[str, list[Any]] = {
+    "one": [1, True, 1.0, 1 + 0j, np.float32(1), np.float64(1), np.int32(1), np.int64(1),
+        np.bool_(True), "1", b"1", np.str_("1"), (1,), frozenset([1])],
+    "zero": [0.0, -0.0, np.float32(0), np.float32(-0.0), complex(0, 0), complex(0, -0.0),
+        complex(-0.0, 0), False, 0, np.complex64(0), np.complex64(complex(0, -0.0))],
+    "tuples": [(1, 2), (1.0, 2), (True, 2), Point(1, 2), ((1, 2),), (1, (2,)), ((1,), 2), (1, 2, ()),
+        (0.0, 2), (-0.0, 2), ("1", "2"), ("12",), (b"12",), (float("nan"), 2)],
+    "sets": [frozenset(x) for x in ([1], [True], [1.0], [0.0], [-0.0], [(0.0,)], [(-0.0,)], ["a"],
+        [b"a"], [], [float("nan")], [frozenset([1])], [frozenset([1.0])], [1, 2], [1.0, 2])],
+    "dates": [np.datetime64("2020-01-01"), np.datetime64("2020-01-01", "s"), np.timedelta64(1, "D"),
+        np.timedelta64(24, "h"), np.timedelta64("NaT", "D"), np.datetime64("NaT", "D")],
+    "dtypes": [np.dtype(x) for x in ("f4", ">f4", "f8", "i4", "U1", "U2", "M8[D]", "M8[s]")],
+    "numbers": [2**62, 2**63, 2**64, -(2**63), -(2**64), 2.0**63, range(2), range(0, 2, 3), slice,
+        float("inf"), float("-inf"), 1e-320, 0.1, np.longdouble("0.1"), np.float16(0.1)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_TYPE_OR_EQUAL)
+def test_static_arguments_that_are_different_values(name: str) -> None:
+    """They are told apart by type and value, however they are mixed, at any depth."""
+    values, seen = SAME_TYPE_OR_EQUAL[name], []
+    f = jaxinterop.jit(lambda x, value: (seen.append(value), x)[1], static_argnames="value")
+    for _ in range(3):
+        for value in values:
+            f(1.0, value=value)
+        assert list(map(repr, seen)) == list(map(repr, values))
+
+
+def test_what_the_lookup_of_a_static_argument_runs() -> None:
+    """No code of the user's: subclasses and objects in a tuple are found by identity."""
+    ran = []
+
+    class Hostile(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            ran.append("eq")
+            return True
+
+        def __hash__(self) -> int:
+            ran.append("hash")
+            return 1
+
+    first, second, seen = (Hostile("a"), 1.0), (Hostile("b"), 1.0), []
+    f = jaxinterop.jit(lambda x, value: (seen.append(value), x)[1], static_argnums=1)
+    x = jnp.ones(2)
+    f(x, first)
+    ran.clear()
+    f(x, first)
+    assert (ran, seen) == ([], [first])
+    assert f(x, second) is not None
+
+
+def test_the_table_of_static_arguments_is_bounded() -> None:
+    """It forgets, and every call is right; what a function no longer knows is freed."""
+
+    class Tag:
+        """Compared by identity, and can be referred to weakly."""
+
+    plans = pydag._core.call_plans("", "all", None)
+    tags = [Tag() for _ in range(20_000)]
+    for number, tag in enumerate(tags):
+        pydag._core.add_static_leaf(plans, StaticArgument((float(number), tag)))
+    assert pydag._core.static_leaf(plans, (19_999.0, tags[-1])).value == (19_999.0, tags[-1])
+    assert pydag._core.static_leaf(plans, (0.0, tags[0])) is None
+    refs = list(map(weakref.ref, tags))
+    del tags, tag
+    gc.collect()
+    assert sum(ref() is not None for ref in refs) <= 4096
+    f = jaxinterop.jit(lambda x, n: x, static_argnums=1)
+    for number in (1.5, 2.5, 1.5):
+        for i in range(100):
+            f.eval_shape(1.0, (number, i))
+    assert float(f(2.0, (1.5, 3))) == 2.0
 
 
 def test_a_cycle_in_the_result() -> None:
