@@ -65,10 +65,27 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "model.safetensors"
 
 
+# What JAX's coming implementations, which a variable switches on, can't do in plain JAX either.
+JAX_CANNOT = {
+    "JAX_REMAT3": {
+        "test_a_ref_is_one_object_and_written_once[grad of checkpoint]": (
+            "no derivative of a checkpointed function with a jitted one that writes integers"
+        ),
+    },
+    "JAX_CUSTOM_VJP3": {
+        "test_types_of_errors[a cotangent of another form]": "ValueError in place of TypeError",
+    },
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without the GIL CPython 3.13 keeps all classes once a thread has started: those go first."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         items.sort(key=lambda item: item.get_closest_marker("classes_die") is None)
+    for variable, reasons in JAX_CANNOT.items():
+        for item in items if os.environ.get(variable) == "1" else ():
+            if item.name in reasons:
+                item.add_marker(pytest.mark.skip(reason=f"{variable}: {reasons[item.name]}"))
 
 
 # Behind how many tests what they left is put where a collection doesn't look.

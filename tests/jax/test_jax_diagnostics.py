@@ -78,14 +78,14 @@ def with_rule(tree: Any) -> Any:
 
 
 ARGUMENT = "args[0]['enc']['w']"
+REMAT = "remat3" if getattr(jax.config, "jax_remat3", False) else "checkpoint / remat"
 # The call, what JAX says it traces for, the function that is traced, the argument's path.
 TRACED: dict[str, tuple[Callable[[], Any], str, Any, str]] = {
     "jit": (lambda: pj.jit(forward)(model()), "jit", forward, ARGUMENT),
     "keyword": (lambda: pj.jit(forward)(tree=model()), "jit", forward,
         "kwargs['tree']['enc']['w']"),
     "jit of grad": (lambda: pj.jit(pj.grad(forward))(model()), "jit", forward, ARGUMENT),
-    "checkpoint": (lambda: pj.checkpoint(forward)(model(), 2.0), "checkpoint / remat", forward,
-        ARGUMENT),
+    "checkpoint": (lambda: pj.checkpoint(forward)(model(), 2.0), REMAT, forward, ARGUMENT),
     "cond": (lambda: pj.cond(True, forward, total, model()), "cond", forward, ARGUMENT),
     "scan, carry": (lambda: pj.scan(carried, model(), length=2), "scan", carried,
         "state['enc']['w']"),

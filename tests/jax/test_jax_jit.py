@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import types
 import weakref
+from collections import Counter
 from typing import Any
 
 import jax
@@ -94,6 +96,59 @@ def test_it_is_a_function() -> None:
     del function
     gc.collect()
     assert ref() is None
+
+
+def plain(x: Any) -> Any:
+    """No compiled function."""
+    return x - 1
+
+
+OTHERS: dict[str, Any] = {
+    "compiled": pj.jit(plain),
+    "compiled by JAX": jax.jit(plain),
+    "plain": plain,
+    "a wrapper": pj.vmap(plain),
+    "with options": pj.jit(plain, static_argnames="x"),
+    "a method": pj.jit(type("Owner", (), {"method": plain})().method),
+    "a class": Counter,
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_functools_wraps_around_a_compiled_function(name: str) -> None:
+    """Its name is another function's; what it computes, and its stages, are its own."""
+
+    def make() -> Any:
+        def double(x: Any) -> Any:
+            return 2 * x
+
+        return functools.wraps(OTHERS[name])(pj.jit(double))
+
+    function = make()
+    gc.collect()
+    assert function.__name__ == OTHERS[name].__name__
+    for x in (1.0, 3.0, jnp.float32(4.0)):
+        assert float(function(x)) == 2 * x
+        assert float(function.lower(x).compile()(x)) == 2 * x
+    assert function.eval_shape(1.0).shape == ()
+    assert function._cache_size() == 2
+    function.clear_cache()
+    assert function._cache_size() == 0
+    assert float(function(1.0)) == 2.0
+
+
+def test_functools_wraps_of_a_compiled_function() -> None:
+    """A function that is named after it has no stages of it, and calls what it likes."""
+    compiled = pj.jit(plain)
+
+    @functools.wraps(compiled)
+    def function(x: Any) -> Any:
+        return compiled(x) * 10
+
+    assert float(function(3.0)) == 20.0
+    assert not hasattr(function, "lower")
+    assert not hasattr(pj.vmap(compiled), "lower")
+    assert float(pj.jit(function).lower(3.0).compile()(3.0)) == 20.0
 
 
 def test_bare_arguments_between_others() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from operations import python_calls
 
 import pydag
 from pydag import jaxinterop
@@ -45,6 +47,40 @@ def test_each_way_to_say_it(name: str) -> None:
     f = jaxinterop.jit(kinds, static=where)
     assert [f(Layer()), f(Layer()), f(Layer())] == [expected] * 3
     assert jaxinterop.make_jaxpr(lambda layer: layer.w, static=where)(Layer()) is not None
+
+
+# Calls of one structure, one after another, and which of their numbers `n` are static.
+BY_VALUE: dict[str, tuple[Any, list[Any], list[bool]]] = {
+    "large": (lambda v: v == "a" or (isinstance(v, int) and v > 5), [1, 7, 1, 9, 7, 2, 8],
+        [False, True, False, True, True, False, True]),
+    "in a list": (["['s']", lambda v: isinstance(v, float) and v < 0], [1.5, -1.5, 2.5, -2.5],
+        [False, True, False, True]),
+    "flags": (lambda v: v is True or v == "a", [False, True, False], [False, True, False]),
+    "NumPy": (lambda v: isinstance(v, str) or v == np.float32(2), [np.float32(x) for x in
+        (1, 2, 3, 2)], [False, True, False, True]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_VALUE)
+def test_a_predicate_is_asked_of_the_values_at_each_call(name: str) -> None:
+    """A number that was data in one call may be static in the next, also where the core calls."""
+    where, numbers, expected = BY_VALUE[name]
+    traced = jax.core.Tracer
+    f = jaxinterop.jit(
+        lambda d: ("data" if isinstance(d["n"], traced) else "static", d["n"]), static=where
+    )
+    for _ in range(3):
+        found = [f({"n": number, "s": "a"}) for number in numbers]
+        assert [kind == "static" for kind, _ in found] == expected
+        assert [number for _, number in found] == numbers
+
+
+def test_a_class_is_decided_by_the_class_alone() -> None:
+    """Other numbers of the same structure are data, and the core makes the calls."""
+    f = jaxinterop.jit(lambda d: d["n"] + 1, static=str)
+    assert float(f({"n": 1.5, "s": "a"})) == 2.5
+    calls = python_calls(lambda: [f({"n": n + 0.25, "s": "a"}) for n in range(5)])
+    assert "CompiledFunction.run" not in calls
 
 
 def scanned(f: Callable[[Any], Any], **how: Any) -> Any:

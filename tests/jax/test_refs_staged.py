@@ -49,6 +49,79 @@ def test_the_very_ref_comes_back(name: str, how: str) -> None:
     assert float(ref[...]) == expected
 
 
+def counted(model: Any) -> Any:
+    """As `grow`, where the content decides in Python."""
+    if model["b"][...] >= 0:
+        model["a"][...] = model["a"][...] + 1.0
+    return model
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("name", LOOPS)
+def test_functions_run_as_they_stand_under_disable_jit(
+    name: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every wrapper, whatever was compiled before."""
+    run, expected = LOOPS[name]
+    ref, model = tied()
+    HOW[how](run)(model)
+    monkeypatch.setitem(globals(), "grow", counted)
+    ref[...] = jnp.zeros(())
+    with jax.disable_jit():
+        out = HOW[how](run)(model)
+    assert out["a"] is out["b"] is ref
+    assert float(ref[...]) == expected
+
+
+def python_step(model: Any, x: Any, times: int = 1) -> Any:
+    """Writes into a ref, and updates an array, by what they hold."""
+    for _ in range(times):
+        counted(model)
+        if model["b"][...] < 10 and x > 0:
+            model["w"] = model["w"] + x
+    return model["w"] * 2
+
+
+UNSTAGED: dict[str, tuple[Callable[[Any], Any], float, float]] = {
+    "update_argnums": (lambda m: pj.jit(python_step, update_argnums=0)(m, 1.0), 1.0, 3.0),
+    "update, static": (
+        lambda m: pj.jit(python_step, update_argnums=0, static_argnums=2)(m, 1.0, 3), 3.0, 5.0),
+    "checkpoint": (lambda m: pj.checkpoint(python_step, update_argnums=0)(m, 1.0), 1.0, 3.0),
+    "donated": (lambda m: pj.jit(python_step, update_argnums=0, donate_argnums=1)(
+        m, jnp.float32(1)), 1.0, 3.0),
+    "nested": (lambda m: pj.jit(lambda m: pj.jit(python_step, update_argnums=0)(m, 1.0),
+        update_argnums=0)(m), 1.0, 3.0),
+    "grad": (lambda m: pj.grad(lambda x, m: python_step(m, x), update_argnums=1)(1.0, m), 1.0, 3.0),
+    "many": (lambda m: pj.jit(lambda m, rest: [counted({"a": r, "b": r}) for r in rest] and
+        python_step(m, 1.0), update_argnums=0)(m, [jax.new_ref(0.0) for _ in range(20)]), 1.0, 3.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSTAGED)
+def test_updates_under_disable_jit(name: str) -> None:
+    """What is written into refs and into updated arguments is there when the call returns."""
+    run, count, weight = UNSTAGED[name]
+    ref, model = tied()
+    model["w"] = jnp.float32(2.0)
+    with jax.disable_jit():
+        run(model)
+    assert float(ref[...]) == count
+    assert float(model["w"]) == weight
+
+
+def test_a_compiled_function_before_and_after_disable_jit() -> None:
+    """It is called by its plan, then as it stands, then by its plan."""
+    ref, model = tied()
+    traces = []
+    f = pj.jit(lambda m: (traces.append(isinstance(m["a"], jax.core.Tracer)), grow(m))[1])
+    f(model), f(model)
+    with jax.disable_jit():
+        f(model), f(model)
+    f(model)
+    assert float(ref[...]) == 5.0
+    assert traces == [True, False, False]
+
+
 @pytest.mark.parametrize("how", [lambda f: f, pj.jit])
 def test_a_loop_that_jax_runs_twice_writes_once(how: Any) -> None:
     """A ref in the carry of `while_loop`, and of a `fori_loop` of traced length, under `grad`."""

@@ -138,7 +138,9 @@ CALLS: dict[str, Any] = {
 
 # `jax.checkpoint` itself remembers what it traced.
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("name", [x for x in HOLDERS if x not in ("jax.checkpoint", "keep_sharing")])
+@pytest.mark.parametrize(
+    "name", [x for x in HOLDERS if x not in ("jax.checkpoint", "keep_sharing")]
+)
 def test_what_a_callable_holds_is_closed_over_at_each_call(name: str, call: str) -> None:
     """No answer is stale where JAX remembers traces by the function."""
     model = Model()

@@ -59,7 +59,7 @@ def _is_of_library(fun: Any) -> bool:
 
 
 def _is_wrapper(item: Any, namespace: str) -> bool:
-    """Whether an object, such as what `equinox.filter_grad` makes, holds no more than a function."""
+    """Whether an object, as those of `equinox.filter_grad`, holds no more than a function."""
     if not hasattr(item, "__wrapped__") or _core.is_leaf(item, namespace=namespace):
         return False
     return not any(map(is_array, _core.leaves(item, namespace=namespace)))

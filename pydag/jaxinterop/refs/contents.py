@@ -19,7 +19,6 @@ from pydag.typing import Leaf
 _core.set_identity_everywhere(jax.Ref)  # two Variables of NNX that hold one ref hold one object
 
 
-
 def _may_replace() -> bool:
     return jax_private.is_top_level() and jax_private.is_staging()
 

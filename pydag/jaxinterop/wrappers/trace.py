@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`eval_shape` and `make_jaxpr`: functions that are traced and not run."""
 
-import types
 from collections.abc import Callable
 from typing import Any, Unpack
 
@@ -10,6 +9,7 @@ import jax
 from pydag.jaxinterop.calls.call import Call
 from pydag.jaxinterop.calls.run import static_leaves
 from pydag.jaxinterop.compiled.jit import jit
+from pydag.jaxinterop.compiled.models import holder_of_model
 from pydag.jaxinterop.compiled.stages import described
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
@@ -37,10 +37,9 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     ((2, 3), True)
     """
     check_function(fun)
-    own = fun
-    # It may hold a model: no trace of it is kept.
-    if type(fun) is not types.FunctionType or hasattr(fun, "__wrapped__"):
-        own = named(lambda *args, **kwargs: fun(*args, **kwargs), Source(fun))
+    own, held = fun, (fun,)  # `jit` doesn't look into a tuple
+    if holder_of_model(fun, "") is not None:  # a new function, so that no trace is kept
+        own = named(lambda *args, **kwargs: held[0](*args, **kwargs), Source(fun))
     shapes: Any = jit(own).eval_shape(*args, **kwargs)
     return shapes
 
