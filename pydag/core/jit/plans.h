@@ -22,7 +22,7 @@ struct CallPlan {
 
     // Which calls it is for.
     nb::tuple classes;           // the class of each leaf
-    Positions static_positions;  // of the leaves that JAX doesn't see
+    Positions static_positions;  // of the leaves that JAX doesn't see, and of numbers of which others may be static
     nb::tuple statics;           // these leaves: a call must have these very objects
 
     // What is called.
