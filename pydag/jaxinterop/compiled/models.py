@@ -65,19 +65,20 @@ def _is_wrapper(item: Any, namespace: str) -> bool:
     return not any(map(is_array, _core.leaves(item, namespace=namespace)))
 
 
-def _is_model(held: Any, namespace: str, *, is_attribute: bool = False) -> bool:
+def _is_model(held: Any, namespace: str) -> bool:
     """Whether something is a model, an array, or an object that has one in an attribute."""
-    if isinstance(held, type | types.ModuleType):
-        return False
-    if isinstance(held, list | tuple | dict):
-        items = held.values() if isinstance(held, dict) else held
-        return any(_is_model(item, namespace, is_attribute=is_attribute) for item in items)
-    if is_array(held):
-        return True
-    is_of_library = _is_of_library(held)  # such as a pullback, or an optimizer with its `wrt=`
-    if not _core.is_leaf(held, namespace=namespace):
-        return held is not None and not (is_of_library and callable(held))
-    if is_attribute or is_of_library:
-        return False
-    found = list(getattr(held, "__dict__", {}).values())
-    return any(_is_model(item, namespace, is_attribute=True) for item in found)
+    walk = Walk([(held, False)], key=lambda pair: (id(pair[0]), pair[1]))
+    for item, is_attribute in walk:
+        if isinstance(item, list | tuple | dict):
+            items = item.values() if isinstance(item, dict) else item
+            walk.add([(x, is_attribute) for x in items])
+        elif is_array(item):
+            return True
+        elif isinstance(item, type | types.ModuleType):
+            continue
+        elif not _core.is_leaf(item, namespace=namespace):
+            if item is not None and not (_is_of_library(item) and callable(item)):
+                return True  # what is of a library and callable is such as a pullback
+        elif not is_attribute and not _is_of_library(item):  # such as an optimizer, with its `wrt=`
+            walk.add([(x, True) for x in getattr(item, "__dict__", {}).values()])
+    return False
