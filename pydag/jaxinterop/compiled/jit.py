@@ -17,7 +17,6 @@ from pydag.jaxinterop.treatments.arguments import Chosen, check_function, spot_t
 from pydag.jaxinterop.treatments.outputs import is_sharding
 from pydag.jaxinterop.typed import Jit, JitOptions, Jitted, P, R
 from pydag.public.hints import raise_unexpected
-from pydag.structure.walk import Walk
 from pydag.typing import Identity, Where
 
 from .function import CompiledFunction, Settings

@@ -16,6 +16,8 @@ import jax
 from jax import tree_util
 
 import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.jaxinterop.content.apart import shared_by_all
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
@@ -38,6 +40,7 @@ def pack(
     root: str = "result",
     makes_refs: bool = False,
     by_tuples: bool = False,
+    others: Sequence[PyDagSpec] = (),
 ) -> Any:
     """The result of a function, for JAX.
 
@@ -46,10 +49,14 @@ def pack(
         root: What errors call it.
         makes_refs: Whether a ref that the function made comes out as a fresh one.
         by_tuples: Whether an array to which tuples alone lead is one of its own at each place.
+        others: What is two objects in one of these structures is two in the result.
     """
     if not by_tuples and _is_plain(tree):
         return tree
     leaves, content = take_apart(tree, options, root, is_result=True, by_tuples=by_tuples)
+    if others:
+        content, picked = shared_by_all(content, others)
+        leaves = [leaves[i] for i in picked]
     found, sources = without_refs(leaves, origins, makes_refs)
     return packed_of(content, found, sources)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cond` and `switch`: the results of all branches have one structure, and one sharing."""
+"""`cond` and `switch`: the results of all branches have one structure, and share what all share."""
 
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
@@ -7,8 +7,7 @@ from typing import Any, Unpack
 
 import jax
 
-import pydag._core as _core
-from pydag.errors import SharingError
+from pydag._core import PyDagSpec
 from pydag.jaxinterop.calls.call import Call
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.options import Options
@@ -16,7 +15,7 @@ from pydag.jaxinterop.notices.difference import difference
 from pydag.jaxinterop.notices.lost_tie import unfold_alike
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import Origins, Packed, pack, parts_of
+from pydag.jaxinterop.packed.packed import Origins, pack, parts_of
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.jaxinterop.typed import R, StaticOptions
 from pydag.public.arguments import MISSING
@@ -26,8 +25,11 @@ from .carried import kept_function
 
 _ARRAY = -1  # where a result of a branch holds no ref of the operands
 
-_Form = tuple[Content, Sequence[int]]
+_Form = tuple[Content, Sequence[int] | None]
 """The content of the result of a branch, and the origin of each traced leaf."""
+
+_Branch = tuple[Callable[..., Any], list[_Form]]
+"""What JAX is given for a branch, and the form of its result, once it is traced."""
 
 
 @with_wrapper_options
@@ -41,8 +43,9 @@ def cond(
 ) -> R:
     """Apply one of two functions to DAGs; as `jax.lax.cond`.
 
-    One identity table spans the operands. The results of both branches must have the same structure
-    and sharing. Each branch is traced once.
+    One identity table spans the operands. The results of both branches must have the same
+    structure; what is one object in both of them is one object in the result. Each branch is traced
+    once, or twice if the results share differently.
 
     Args:
         pred: True selects the first function.
@@ -51,7 +54,6 @@ def cond(
         operand: The only argument, given by name, as in JAX.
 
     Raises:
-        SharingError: The results share differently.
         TypeError: The results have different structures or types.
 
     >>> w = jnp.float32(2.0)
@@ -77,12 +79,12 @@ def switch(
 
     Args:
         index: Selects the function.
-        branches: Functions of the operands, whose results have the same structure and sharing.
+        branches: Functions of the operands, whose results have the same structure.
         operands: The arguments of the functions.
         operand: The only argument, given by name, as in JAX.
 
     Raises:
-        SharingError, TypeError: As `cond`.
+        TypeError: As `cond`.
 
     >>> w = jnp.float32(2.0)
     >>> triple = lambda p: pydag.dag_map(lambda x: 3 * x, p)
@@ -118,65 +120,68 @@ def _branched(
         check_function(fun)
     call = Call(operands, {}, options, passes_refs=False)
 
-    def make(get: Callable[[], Any]) -> tuple[Callable[..., Any], list[_Form]]:
-        forms: list[_Form] = []
+    avals = tuple(map(jax.typeof, call.leaves))
 
-        def packed(result: Dag, origins: Origins) -> Any:
-            found = pack(result, options, origins, by_tuples=True)
-            forms[:] = [_form(found)]
-            return found
+    def kept(sharings: tuple[PyDagSpec, ...]) -> list[_Branch]:
+        def make(get: Callable[[], Any]) -> _Branch:
+            forms: list[_Form] = []
 
-        return call.function(get, Source(get()), packed), forms
+            def packed(result: Dag, origins: Origins) -> Any:
+                found = pack(result, options, origins, by_tuples=True, others=sharings)
+                forms[:] = [parts_of(found)[1:]]
+                return found
 
-    key = what, call.content
-    kept = [kept_function(fun, key, call.refs, options, make) for fun in functions]
-    flats = [flat for flat, _ in kept]
-    try:
-        if what == "cond":
-            return call.finish(jax.lax.cond(which, *flats, *call.leaves))
-        return call.finish(jax.lax.switch(which, flats, *call.leaves))
-    except TypeError as error:
-        if "must have" in str(error):  # JAX compares the results of branches
-            _explain(what, functions, [form for _, forms in kept for form in forms], error)
-        raise
+            return call.function(get, Source(get()), packed), forms
+
+        key = what, call.content, avals, sharings
+        return [kept_function(fun, key, call.refs, options, make) for fun in functions]
+
+    sharings = _sharings(kept(()))  # known where an earlier call has traced the branches
+    while True:
+        branches = kept(sharings)
+        flats = [flat for flat, _ in branches]
+        try:
+            if what == "cond":
+                return call.finish(jax.lax.cond(which, *flats, *call.leaves))
+            return call.finish(jax.lax.switch(which, flats, *call.leaves))
+        except TypeError as error:
+            if "must have" not in str(error):  # JAX compares the results of branches
+                raise
+            sharings = _sharings(branches)
+            if not sharings:
+                _explain(what, functions, [form for _, forms in branches for form in forms], error)
+                raise
+
+
+def _sharings(branches: Sequence[_Branch]) -> tuple[PyDagSpec, ...]:
+    """The structures of the results of branches, if they differ in sharing alone."""
+    specs = [content.spec for _, forms in branches for content, _ in forms]
+    if len(specs) < len(branches) or all(spec == specs[0] for spec in specs):
+        return ()
+    return tuple(specs) if all(unfold_alike(specs[0], spec) for spec in specs) else ()
 
 
 def _explain(
     what: str, functions: Sequence[Callable[..., Any]], forms: Sequence[_Form], error: TypeError
 ) -> None:
     """Raises an error with the place, if any, where results differ in more than arrays."""
-    names = [f"branches[{i}]" for i in range(len(forms))]
+    names = [f"branches[{i}]" for i in range(len(functions))]
     if what == "cond":
         names = ["true_fun", "false_fun"]
     names = [f"{name}, {Source(f).text}" for name, f in zip(names, functions, strict=True)]
     first, *others = forms
     for number, other in enumerate(others, 1):
         shown = difference(first[0], other[0], "result") or _other_refs(first, other)
-        if not shown:
-            continue
-        specs = first[0].spec, other[0].spec
-        is_sharing = specs[0] != specs[1] and unfold_alike(*specs)
-        cure = (
-            "Copy what only starts equal: pj.tree.copy(...); or tie it in all branches."
-            if is_sharing
-            else "Return the same structure from all branches."
-        )
-        kind: type[Exception] = SharingError if is_sharing else TypeError
-        raise kind(
-            f"the results of the branches of {what} must be structured alike\n"
-            f"  (first: {names[0]}; second: {names[number]})\n{shown}\n  {cure}"
-        ) from error
-
-
-def _form(result: Any) -> _Form:
-    if type(result) is not Packed:
-        return Content(_core.structure(result), (), ()), ()
-    _, content, sources = parts_of(result)
-    return content, sources or ()
+        if shown:
+            raise TypeError(
+                f"the results of the branches of {what} must be structured alike\n"
+                f"  (first: {names[0]}; second: {names[number]})\n{shown}\n"
+                "  Return the same structure from all branches."
+            ) from error
 
 
 def _other_refs(first: _Form, other: _Form) -> str:
     """Where two results of one content hold other refs of the operands."""
-    pairs = zip_longest(first[1], other[1], fillvalue=_ARRAY)
+    pairs = zip_longest(first[1] or (), other[1] or (), fillvalue=_ARRAY)
     paths = [path for path, (a, b) in zip(first[0].paths("result"), pairs, strict=False) if a != b]
     return "".join(f"{path}\n  first and second: not the same ref" for path in paths[:1])

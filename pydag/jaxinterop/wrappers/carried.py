@@ -2,30 +2,42 @@
 """Trees that go through a loop: JAX carries their arrays, and the refs stay outside."""
 
 import types
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, TypeVar
 
+import jax
+
 import pydag._core as _core
-from pydag.errors import SharingError
 from pydag.jaxinterop.calls.run import names_in_body, run_body
 from pydag.jaxinterop.compiled.kept import kept_for
 from pydag.jaxinterop.compiled.models import holder_of_model
+from pydag.jaxinterop.content.apart import shared_by_all
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.leaves import is_traced, untraced
+from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, name_of, named
-from pydag.jaxinterop.packed.packed import Packed, packed_of
+from pydag.jaxinterop.packed.packed import Packed, packed_of, unpack, without_refs
 from pydag.jaxinterop.refs.contents import threaded
 from pydag.jaxinterop.treatments.arguments import check_function
+from pydag.structure.reshared import with_merged_leaves
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
 M = TypeVar("M")
+R = TypeVar("R")
 
 CARRY = "carry"
 _ALIKE = "what a body gets and what it returns must be structured alike"
+
+
+class CameApart(Exception):  # noqa: N818 (no error: the loop begins anew)
+    """The body made two of one object in the carry.
+
+    Its arguments are what `shared_by_all` returns: the content of a carry that has two, and which
+    leaf of the carry each of its traced leaves is.
+    """
 
 
 class Carried:
@@ -37,77 +49,60 @@ class Carried:
             the body twice for a derivative: into refs outside, the body would write twice.
 
     Attributes:
-        refs: The refs in it, by their positions among the traced leaves.
+        refs: The refs in it.
     """
 
     def __init__(
         self, content: Content, leaves: Sequence[Leaf], options: Options, takes_contents: bool
     ) -> None:
-        self.options, self.content, self._count = options, content, len(leaves)
-        self.refs = {i: leaves[i] for i in jax_private.ref_positions(leaves)}
-        is_threaded = takes_contents and jax_private.is_staging()
-        self._threaded = list(self.refs.values()) if is_threaded else []
+        self.options, self.content = options, content
+        self._positions = jax_private.ref_positions(leaves)
+        self.refs = [leaves[i] for i in self._positions]
+        self._threaded = self.refs if takes_contents and jax_private.is_staging() else []
 
-    @classmethod
-    def of(
-        cls, tree: Dag, options: Options, root: str, *, takes_contents: bool = False
-    ) -> tuple["Carried", Any]:
-        """A tree, and what JAX carries first. Each array below tuples alone is a separate one."""
-        leaves, content = take_apart(tree, options, root, by_tuples=True)
-        made = cls(content, leaves, options, takes_contents)
-        packed = made.pack(leaf for i, leaf in enumerate(leaves) if i not in made.refs)
-        return made, (packed, [ref[...] for ref in made._threaded]) if made._threaded else packed
+    def start(self, leaves: Sequence[Leaf]) -> Any:
+        """What JAX carries first."""
+        packed = _packed(self.content, leaves, self.refs)
+        return (packed, [ref[...] for ref in self._threaded]) if self._threaded else packed
 
-    def pack(self, arrays: Iterable[Leaf]) -> Packed:
-        """The arrays as JAX carries them: under their paths."""
-        sources = tuple(0 if i in self.refs else -1 for i in range(self._count))
-        return packed_of(self.content, list(arrays), sources if self.refs else None)
-
-    def build(self, packed: Packed, refs: Sequence[Leaf] | None = None) -> Dag:
-        """A fresh tree with these arrays.
+    def match(self, tree: Dag, root: str, refs: Sequence[Leaf] | None = None) -> Packed:
+        """The arrays of a tree that a body returned, whose refs must be the same.
 
         Args:
             refs: Stand in the place of the refs; by default the refs of the original tree.
-        """
-        given = iter(_core.open_result(packed)[0])
-        own = iter(self.refs.values() if refs is None else refs)
-        leaves = [next(own) if i in self.refs else next(given) for i in range(self._count)]
-        return self.content.build(leaves)
 
-    def match(self, tree: Dag, root: str, refs: Sequence[Leaf] | None = None) -> Packed:
-        """The arrays of a tree that a body returned, whose sharing and refs must be the same."""
-        content, spec = self.content, self.content.spec
+        Raises:
+            CameApart: What is one object in the carry is two in the tree.
+        """
+        refs, content = self.refs if refs is None else refs, self.content
+        picked: Sequence[int] = range(len(content.traced_positions()))
+        if content.spec.num_shared:
+            leaves, spec = self.options.flatten(tree, root)
+            if spec != content.spec:
+                first: dict[int, int] = {}  # a number has no identity in a structure; here it has
+                same = {i: first.setdefault(id(leaf), i) for i, leaf in enumerate(leaves)}
+                content, picked = shared_by_all(content, [with_merged_leaves(spec, same)])
         try:
-            found = _core.match_at(spec, tree, root)
-        except SharingError:
-            shown = _core.explain(spec, self.options.flatten(tree, root)[1], roots=root)
-            rule = "a carry before the body must be one after it"
-            if root != CARRY:
-                rule = "an argument must be one in the result"
-            raise SharingError(
-                f"what is one object in {rule}\n"
-                f"  (first: as it was given, second: as the body returned it)\n{shown}\n"
-                "  If the objects only start equal, make one a copy before the loop: "
-                "pj.tree.copy(...)."
-            ) from None
+            found = _core.match_at(content.spec, tree, root)
         except ValueError as error:
             raise TypeError(f"{root}: {_ALIKE}\n{error}") from None
         for i, value in zip(content.positions, content.values, strict=True):
             if not _core.is_same_value(found[i], value):
-                place = path_texts(spec, root)[i]
+                place = path_texts(content.spec, root)[i]
                 raise _unlike(place, short_repr(value), found[i], "Make it an array.")
-        traced, paths = content.traced_among(found), content.paths(root)
-        wanted = dict(zip(self.refs, self.refs.values() if refs is None else refs, strict=True))
-        refs_now, others = set(jax_private.ref_positions(traced)), set(untraced(traced))
-        for i, leaf in enumerate(traced):
-            place, is_ref = paths[i], i in refs_now
+        traced, wanted = content.traced_among(found), dict(zip(self._positions, refs, strict=True))
+        for i, leaf, place in zip(picked, traced, content.paths(root), strict=True):
+            is_ref = jax_private.is_ref(leaf)
+            if i not in wanted and (is_ref or not is_traced(leaf)):
+                raise _unlike(place, "an array", leaf, "Return an array there.")
             if i in wanted and leaf is not wanted[i]:
                 if is_ref:
                     raise TypeError(f"{place} must be the very ref that it was before the body")
                 raise _unlike(place, "a ref", leaf, "Return the ref; write into it.")
-            if i not in wanted and (is_ref or i in others):
-                raise _unlike(place, "an array", leaf, "Return an array there.")
-        return self.pack(leaf for i, leaf in enumerate(traced) if i not in self.refs)
+        runs_once = not jax_private.is_staging() and root == CARRY
+        if content is not self.content and not runs_once:
+            raise CameApart(content, picked)
+        return _packed(content, traced, refs)
 
     def body(
         self, fun: Callable[..., Any], key: str, *names: str, is_condition: bool = False
@@ -123,14 +118,14 @@ class Carried:
         def make(called: Callable[..., Any]) -> Callable[..., Any]:
             def flat(*args: Any) -> Any:
                 *before, arrays, refs = args
-                result = called(*before, self.build(arrays, refs))
+                result = called(*before, unpack(arrays, refs))
                 return result if is_condition else self.match(result, CARRY, refs)
 
             flat.__name__ = name_of(fun)
             if not self._threaded:
-                return lambda *args: flat(*args, None)
+                return lambda *args: flat(*args, self.refs)
             paths, may_write = self.content.paths("init_val"), not is_condition
-            places = [paths[i] for i in self.refs]
+            places = [paths[i] for i in self._positions]
             run = threaded(flat, self._threaded, places.__getitem__, may_write=may_write)
             return lambda *args: run(*args[:-1], *args[-1])
 
@@ -141,7 +136,53 @@ class Carried:
         packed, contents = found if self._threaded else (found, ())
         for ref, content in zip(self._threaded, contents, strict=True):
             ref[...] = content
-        return self.build(packed)
+        return unpack(packed, self.refs)
+
+
+def _packed(content: Content, leaves: Sequence[Leaf], refs: Sequence[Leaf]) -> Packed:
+    """Arrays as JAX carries them: under their paths, without the refs."""
+    origins = {id(ref): number for number, ref in enumerate(refs)}
+    return packed_of(content, *without_refs(leaves, origins, makes_refs=False))
+
+
+def carried(
+    fun: Callable[..., Any],
+    key: Hashable,
+    tree: Dag,
+    root: str,
+    options: Options,
+    run: Callable[[Carried, Any], R],
+    *,
+    beside: Sequence[Leaf] = (),
+    takes_contents: bool = False,
+) -> R:
+    """What `run` returns, given a carry and what JAX carries first.
+
+    Each array below tuples alone is a separate one. Where the body makes two of one object in the
+    carry, `run` is called again, with a carry that has two.
+
+    Args:
+        fun: The body.
+        key: Which loop it is.
+        beside: The other leaves that the body is traced for.
+    """
+    if not beside:
+        options.check_selects(tree, root)
+    leaves, content = take_apart(tree, options, root, by_tuples=True)
+    known: dict[str, Any] = {}
+    if content.spec.num_shared:
+        avals, refs = tuple(map(jax.typeof, [*leaves, *beside])), jax_private.ref_positions(leaves)
+        known = kept_function(fun, (key, content, avals), refs, options, lambda _: {})
+    content, picked = known.get(CARRY, (content, range(len(leaves))))
+    while True:
+        own = [leaves[i] for i in picked]
+        carry = Carried(content, own, options, takes_contents)
+        try:
+            return run(carry, carry.start(own))
+        except CameApart as found:
+            content, last = found.args
+        picked = [picked[i] for i in last]
+        known[CARRY] = content, picked
 
 
 def _unlike(path: str, before: str, leaf: Any, cure: str) -> TypeError:

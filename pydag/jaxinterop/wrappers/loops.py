@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops. An object in a carry before the body is one object after it."""
+"""Loops. The carry keeps its sharing, as far as the body does."""
 
 from collections.abc import Callable
 from typing import Any, Unpack
 
 import jax
-import jax.numpy as jnp
 
 from pydag.jaxinterop.calls.run import pair_of
+from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import Packed, pack, parts_of, unpack
+from pydag.jaxinterop.packed.packed import Packed, pack, packed_of, parts_of, unpack
 from pydag.jaxinterop.typed import R, S, SharingOptions, StaticOptions, T
-from pydag.typing import Dag, Leaf
+from pydag.typing import Dag
 
-from .carried import CARRY, Carried, kept_body
+from .carried import CARRY, Carried, carried, kept_body
 
 
 @with_wrapper_options
@@ -26,8 +26,9 @@ def while_loop(
 ) -> R:
     """Apply a function to a DAG as long as a condition holds; as `jax.lax.while_loop`.
 
-    An object in the carry before the body is one object after it. Refs in the carry go in as their
-    contents, and are written at the end.
+    An object in the carry is one object in the body. If the body makes two of it, the loop carries
+    two, as in Python from the second step on; only then is the body traced twice. Refs in the carry
+    go in as their contents, and are written at the end.
 
     Args:
         cond_fun: Returns whether to go on.
@@ -35,8 +36,8 @@ def while_loop(
         init_val: The first DAG.
 
     Raises:
-        SharingError: The body returns two objects where the carry has one.
-        TypeError, ValueError: The body returns a carry of another structure or type.
+        TypeError, ValueError: The body returns a carry of another structure or type, or another
+            ref.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda p: pydag.dag_map(lambda x: 2 * x, p)
@@ -44,13 +45,14 @@ def while_loop(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 8.0)
     """
-    carry, start = _carried(init_val, "init_val", options, takes_contents=True)
-    found = jax.lax.while_loop(
-        carry.body(cond_fun, "while condition", CARRY, is_condition=True),
-        carry.body(body_fun, "while body", CARRY),
-        start,
-    )
-    result: R = carry.finish(found)
+    own = Options.of(options)
+
+    def run(carry: Carried, start: Any) -> Any:
+        condition = carry.body(cond_fun, "while condition", CARRY, is_condition=True)
+        body = carry.body(body_fun, "while body", CARRY)
+        return carry.finish(jax.lax.while_loop(condition, body, start))
+
+    result: R = carried(body_fun, "while", init_val, "init_val", own, run, takes_contents=True)
     return result
 
 
@@ -68,12 +70,12 @@ def fori_loop(
 
     Args:
         lower, upper: The first `i`, and the one after the last.
-        body_fun: Returns a DAG of the same structure and sharing.
+        body_fun: Returns a DAG of the same structure.
         init_val: The first DAG.
         unroll: As in JAX.
 
     Raises:
-        SharingError, TypeError, ValueError: As `while_loop`.
+        TypeError, ValueError: As `while_loop`.
 
     >>> w = jnp.float32(1.0)
     >>> out = fori_loop(0, 3, lambda i, p: pydag.dag_map(lambda x: x + i, p), {"a": w, "b": w})
@@ -82,9 +84,15 @@ def fori_loop(
     """
     # With a bound that is traced it becomes a `while_loop`.
     takes_contents = any(isinstance(bound, jax.core.Tracer) for bound in (lower, upper))
-    carry, start = _carried(init_val, "init_val", options, takes_contents=takes_contents)
-    body = carry.body(body_fun, "fori", "i", CARRY)
-    result: R = carry.finish(jax.lax.fori_loop(lower, upper, body, start, unroll=unroll))
+    own = Options.of(options)
+
+    def run(carry: Carried, start: Any) -> Any:
+        body = carry.body(body_fun, "fori", "i", CARRY)
+        return carry.finish(jax.lax.fori_loop(lower, upper, body, start, unroll=unroll))
+
+    result: R = carried(
+        body_fun, "fori", init_val, "init_val", own, run, takes_contents=takes_contents
+    )
     return result
 
 
@@ -101,22 +109,21 @@ def scan(
 ) -> tuple[R, S]:
     """Loop over the leading axis of arrays, carrying a DAG along; as `jax.lax.scan`.
 
-    An object in the carry before the body is one object after it. The carry has one identity table,
-    and `xs` another. An array to which only tuples lead is a separate array at each place, so
-    `(z, z)` is a carry of two arrays. The body is traced once.
+    The carry comes apart as in `while_loop`. It has one identity table, and `xs` another. An array
+    to which only tuples lead is a separate array at each place, so `(z, z)` is a carry of two
+    arrays. A ref in `xs` is a ref of one row in the body, which may write into it.
 
     Args:
         f: `f(carry, x)` returns a pair `(carry, y)`.
         init: The first carry.
-        xs: A DAG of arrays with a leading axis of one size.
+        xs: A DAG of arrays and refs with a leading axis of one size.
         length, reverse, unroll, _split_transpose: As in JAX.
 
     Returns:
         The last carry, and the `y`s, stacked.
 
     Raises:
-        SharingError: The body returns two objects where the carry has one.
-        TypeError, ValueError: The body returns a carry of another structure or type, or no pair.
+        TypeError, ValueError: As `while_loop`; or the body returns no pair.
 
     >>> w = jnp.float32(1.0)
     >>> double = lambda p, x: (pydag.jaxinterop.tree.map(lambda leaf: x * leaf, p), p["a"])
@@ -125,27 +132,29 @@ def scan(
     (True, 6.0, [1.0, 2.0])
     """
     own = Options.of(options)
-    carry, start = Carried.of(init, own, "init")
-    over, rows = Carried.of(xs, own, "xs")
     own.check_selects((init, xs), ("init", "xs"))
-    _check_axes(over, rows)
-    refs = [*carry.refs.values(), *over.refs.values()]
+    over, rows = _rows(xs, own)
 
-    def make(called: Callable[..., Any]) -> Callable[..., Any]:
-        def flat(values: Packed, row: Packed) -> Any:
-            result = called(carry.build(values), over.build(row))
-            after, y = pair_of(result, "the body of scan", "(carry, y)")
-            y = _packed(y, refs, own, "result[1]")
-            return carry.match(after, CARRY), y
+    def run(carry: Carried, start: Any) -> tuple[Any, Any]:
+        origins = {id(ref): number for number, ref in enumerate(carry.refs)}
 
-        return flat
+        def make(called: Callable[..., Any]) -> Callable[..., Any]:
+            def flat(values: Packed, row: Packed) -> Any:
+                result = called(unpack(values, carry.refs), unpack(row, ()))
+                after, y = pair_of(result, "the body of scan", "(carry, y)")
+                y = pack(y, own, origins, root="result[1]")
+                return carry.match(after, CARRY), y
 
-    key = "scan", carry.content, over.content
-    body = kept_body(f, (CARRY, "x"), key, refs, own, make)
-    found, ys = jax.lax.scan(
-        body, start, rows, length, reverse, unroll, _split_transpose=_split_transpose
-    )
-    return carry.finish(found), unpack(ys, refs)
+            return flat
+
+        key = "scan", carry.content, over
+        body = kept_body(f, (CARRY, "x"), key, carry.refs, own, make)
+        found, ys = jax.lax.scan(
+            body, start, rows, length, reverse, unroll, _split_transpose=_split_transpose
+        )
+        return carry.finish(found), unpack(ys, carry.refs)
+
+    return carried(f, ("scan", over), init, "init", own, run, beside=parts_of(rows)[0])
 
 
 @with_wrapper_options
@@ -160,22 +169,22 @@ def map(  # JAX's name
 
     Args:
         f: The function, of a slice.
-        xs: A DAG of arrays with a leading axis of one size.
+        xs: A DAG of arrays and refs with a leading axis of one size.
         batch_size: As in JAX.
 
     >>> w = jnp.arange(3.0)
     >>> map(lambda p: p["a"] * p["b"], {"a": w, "b": w}).tolist()
     [0.0, 1.0, 4.0]
     """
-    over, rows = _carried(xs, "xs", options)
-    _check_axes(over, rows)
-    refs = list(over.refs.values())
+    own = Options.of(options)
+    own.check_selects(xs, "xs")
+    over, rows = _rows(xs, own)
 
     def make(called: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda row: _packed(called(over.build(row)), refs, over.options, "result")
+        return lambda row: pack(called(unpack(row, ())), own, {})
 
-    body = kept_body(f, ("x",), ("map", over.content), refs, over.options, make)
-    results: R = unpack(jax.lax.map(body, rows, batch_size=batch_size), refs)
+    body = kept_body(f, ("x",), ("map", over), (), own, make)
+    results: R = unpack(jax.lax.map(body, rows, batch_size=batch_size), ())
     return results
 
 
@@ -190,7 +199,7 @@ def associative_scan(
     """Scan with an associative function of two DAGs; as `jax.lax.associative_scan`.
 
     Args:
-        fn: Combines two DAGs to a DAG of the same structure and sharing.
+        fn: Combines two DAGs to a DAG of the same structure. What it makes two of is two in both.
         elems: A DAG of arrays.
         reverse, axis: As in JAX.
 
@@ -200,42 +209,38 @@ def associative_scan(
     >>> out["a"] is out["b"], out["a"].tolist()
     (True, [0.0, 1.0, 3.0, 6.0])
     """
-    over, start = _carried(elems, "elems", options)
+    own = Options.of(options)
 
-    def make(called: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda a, b: over.match(called(over.build(a), over.build(b)), "the result")
+    def run(over: Carried, start: Any) -> Any:
+        def make(called: Callable[..., Any]) -> Callable[..., Any]:
+            def flat(a: Packed, b: Packed) -> Packed:
+                result = called(unpack(a, over.refs), unpack(b, over.refs))
+                return over.match(result, "the result")
 
-    combine = kept_body(
-        fn, ("a", "b"), ("associative", over.content), over.refs, over.options, make
-    )
-    found = jax.lax.associative_scan(combine, start, reverse=reverse, axis=axis)
-    result: T = over.finish(found)
+            return flat
+
+        combine = kept_body(fn, ("a", "b"), ("associative", over.content), over.refs, own, make)
+        found = jax.lax.associative_scan(combine, start, reverse=reverse, axis=axis)
+        return over.finish(found)
+
+    result: T = carried(fn, "associative", elems, "elems", own, run)
     return result
 
 
-def _carried(
-    tree: Dag, root: str, options: StaticOptions | SharingOptions, *, takes_contents: bool = False
-) -> tuple[Carried, Any]:
-    """A tree that goes through a loop alone, and what JAX carries first."""
-    own = Options.of(options)
-    found = Carried.of(tree, own, root, takes_contents=takes_contents)
-    own.check_selects(tree, root)
-    return found
+def _rows(xs: Dag, options: Options) -> tuple[Content, Packed]:
+    """What is scanned: its content, and its arrays and refs, of which JAX makes the rows.
 
-
-def _packed(result: Dag, refs: list[Leaf], options: Options, root: str) -> Any:
-    origins = {id(ref): number for number, ref in enumerate(refs)}
-    return pack(result, options, origins, root=root)
-
-
-def _check_axes(over: Carried, rows: Packed) -> None:
-    """Checks that all arrays of `xs` have a leading axis, of one size."""
-    paths = [path for i, path in enumerate(over.content.paths("xs")) if i not in over.refs]
+    Raises:
+        ValueError: They don't all have a leading axis, of one size.
+    """
+    leaves, content = take_apart(xs, options, "xs", by_tuples=True)
     sizes: dict[int, str] = {}
-    for path, array in zip(paths, parts_of(rows)[0], strict=True):
-        if jnp.ndim(array) == 0:
+    for path, leaf in zip(content.paths("xs"), leaves, strict=True):
+        shape = jax.typeof(leaf).shape
+        if not shape:
             raise ValueError(f"scan got a value without a leading axis: {path}")
-        sizes.setdefault(jnp.shape(array)[0], path)
+        sizes.setdefault(shape[0], path)
     if len(sizes) > 1:
         text = ", ".join(f"{path} has size {size}" for size, path in sizes.items())
         raise ValueError(f"scan got values with different leading axis sizes: {text}")
+    return content, packed_of(content, leaves, None)
