@@ -96,18 +96,6 @@ def test_associative_scan() -> None:
     assert rows[0].tolist() == [[1.0, 2.0, 3.0]] * 2
 
 
-def test_associative_scan_of_a_function_that_unties() -> None:
-    """`SharingError` with both paths, which speaks of arguments and results, not of a carry."""
-
-    def untied(x: Any, y: Any) -> Any:
-        return pydag.untie(add(x, y), ("b",))
-
-    with pytest.raises(pydag.SharingError, match="in an argument must be one in the result") as e:
-        jaxinterop.associative_scan(untied, tied_row())
-    assert "the result['a']" in str(e.value)
-    assert "the result['b']" in str(e.value)
-
-
 def test_branches_that_differ_are_traced_once() -> None:
     """Also where the error says in what their results differ, and when it is raised again."""
     traced: list[str] = []

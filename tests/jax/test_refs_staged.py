@@ -266,4 +266,134 @@ def test_a_map_goes_through_the_ref(name: str, vmap: Any) -> None:
     assert slopes == pytest.approx([SLOPE, 0.0])
 
 
-# --- refs that can't be lent ---
+# --- refs in xs ---
+
+
+def row_of(values: Any = (0.0, 1.0, 2.0)) -> Any:
+    return jax.new_ref(jnp.array(values))
+
+
+def written(carry: Any, x: Any) -> Any:
+    """Writes into the row."""
+    x[...] = x[...] * 2 + carry
+    return carry + x[...], x[...] * 10
+
+
+# Each runs with the functions of `jax.lax`, or with those of pydag, and a ref.
+SCANNED: dict[str, Callable[[Any, Any], Any]] = {
+    "alone": lambda lax, r: lax.scan(written, 0.0, r),
+    "length": lambda lax, r: lax.scan(written, 0.0, r, length=3),
+    "reverse": lambda lax, r: lax.scan(written, 0.0, r, reverse=True),
+    "unroll": lambda lax, r: lax.scan(written, 0.0, r, unroll=2),
+    "only read": lambda lax, r: lax.scan(lambda c, x: (c + x[...], None), 0.0, r),
+    "beside an array": lambda lax, r: lax.scan(
+        lambda c, x: written(c + x["y"], x["r"]), 0.0, {"r": r, "y": jnp.arange(3.0)}
+    ),
+    "beside a ref": lambda lax, r: lax.scan(
+        lambda c, x: written(c + x[0][...], x[1]), 0.0, [row_of((5.0, 6.0, 7.0)), r]
+    ),
+    "in jit": lambda lax, r: jax.jit(lambda: lax.scan(written, 0.0, r))(),
+    "in pydag's jit": lambda lax, r: pj.jit(lambda r: lax.scan(written, 0.0, r))(r),
+    "in a scan": lambda lax, r: lax.scan(lambda c, _: lax.scan(written, c, r), 0.0, None, length=2),
+    "map": lambda lax, r: lax.map(lambda x: written(1.0, x), r),
+    "map beside an array": lambda lax, r: lax.map(
+        lambda x: written(x[1], x[0])[0], (r, jnp.arange(3.0))
+    ),
+    "map in batches": lambda lax, r: lax.map(lambda x: x[...] + 1, r, batch_size=2),
+}
+
+
+@pytest.mark.parametrize("name", SCANNED)
+def test_scanned_refs_are_sliced(name: str) -> None:
+    """The body gets a row of the ref in each step; what it writes is written into the ref."""
+    ours, wanted = row_of(), row_of()
+    found, expected = SCANNED[name](pj, ours), SCANNED[name](jax.lax, wanted)
+    assert jax.tree.map(lambda x: x.tolist(), found) == jax.tree.map(lambda x: x.tolist(), expected)
+    assert ours[...].tolist() == wanted[...].tolist()
+
+
+def test_rows_of_a_matrix() -> None:
+    """A row is a ref of its own shape, which can be written in part, and scanned again."""
+
+    def body(carry: Any, x: Any) -> Any:
+        x[0] = x[1] + carry
+        return pj.scan(lambda c, y: (c + y[...], None), carry, x)
+
+    for lax in (pj, jax.lax):
+        ref = row_of([[0.0, 1.0], [2.0, 3.0]])
+        assert float(lax.scan(body, 0.0, ref)[0]) == 10.0
+        assert ref[...].tolist() == [[1.0, 1.0], [5.0, 3.0]]
+
+
+@pytest.mark.parametrize("places", [lambda r: {"a": r, "b": r}, lambda r: (r, [r])])
+def test_a_ref_twice_in_xs(places: Any) -> None:
+    """Is one row in the body."""
+    ref = row_of()
+
+    def body(carry: Any, x: Any) -> Any:
+        one, other = jax.tree.leaves(x)
+        assert one is other
+        return written(carry, one)
+
+    assert float(pj.scan(body, 0.0, places(ref))[0]) == 8.0
+    assert ref[...].tolist() == [0.0, 2.0, 6.0]
+
+
+def test_derivatives_through_scanned_refs() -> None:
+    """Those of JAX."""
+
+    def loss(lax: Any, x: Any) -> Any:
+        ref = jax.new_ref(x * jnp.arange(3.0))
+        last, ys = lax.scan(written, x, ref)
+        return last + (ys * ref[...]).sum()
+
+    wanted = float(jax.grad(lambda x: loss(jax.lax, x))(2.0))
+    for grad in (pj.grad, jax.grad, lambda f: pj.jit(pj.grad(f))):
+        assert float(grad(lambda x: loss(pj, x))(2.0)) == wanted
+
+
+def test_scanned_refs_that_are_there_twice_are_errors() -> None:
+    """One in `xs` and in the carry, or closed over: JAX's error; it names the row."""
+    ref = row_of()
+    runs: list[Callable[[], Any]] = [
+        lambda: pj.scan(lambda c, x: (c + x["r"][...] + ref[0], None), 0.0, {"r": ref}),
+        lambda: pj.scan(
+            lambda c, x: ((c[0] + c[1][0] + x["r"][...], c[1]), None), (0.0, ref), {"r": ref}
+        ),
+        lambda: pj.map(lambda x: x["r"][...] + ref[0], {"r": ref}),
+    ]
+    for run in runs:
+        with pytest.raises(ValueError, match=r"closed over and passed as the argument x\['r'\]"):
+            run()
+
+
+def test_scanned_refs_have_leading_axes() -> None:
+    """Of one size with the arrays; else an error with the path."""
+    for xs, text in (
+        ({"r": row_of(), "y": jnp.ones(2)}, r"xs\['r'\] has size 3, xs\['y'\] has size 2"),
+        ({"r": jax.new_ref(0.0)}, r"without a leading axis: xs\['r'\]"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            pj.scan(lambda c, x: (c, None), 0.0, xs)
+
+
+def test_a_row_can_not_be_returned() -> None:
+    """By JAX's error, or by the one about carries."""
+    with pytest.raises(ValueError, match=r"returned a mutable array reference(.|\n)*argument x"):
+        pj.scan(lambda c, x: (c, x), 0.0, row_of())
+    with pytest.raises(TypeError, match=r"carry is an array\n.*it is a ref"):
+        pj.scan(lambda c, x: (x, None), 0.0, row_of())
+
+
+@pytest.mark.filterwarnings("ignore::pydag.jaxinterop.LostTieWarning")
+def test_scanned_refs_beside_a_carry_that_comes_apart() -> None:
+    """The rows are written once."""
+    ref = row_of()
+
+    def body(c: Any, x: Any) -> Any:
+        x[...] = x[...] + c["b"]
+        return {"a": c["a"] + 1, "b": c["b"] * 2}, None
+
+    last, _ = pj.scan(body, (lambda x: {"a": x, "b": x})(jnp.float32(1.0)), ref)
+    assert (float(last["a"]), float(last["b"])) == (4.0, 8.0)
+    assert ref[...].tolist() == [1.0, 3.0, 6.0]

@@ -131,7 +131,8 @@ def _branched(
                 forms[:] = [parts_of(found)[1:]]
                 return found
 
-            return call.function(get, Source(get()), packed), forms
+            source = (_Told if sharings else Source)(get())
+            return call.function(get, source, packed), forms
 
         key = what, call.content, avals, sharings
         return [kept_function(fun, key, call.refs, options, make) for fun in functions]
@@ -153,6 +154,13 @@ def _branched(
                 raise
 
 
+class _Told(Source):
+    """A branch that is traced again: what it warns of is told."""
+
+    def warn(self, text: str, category: type[Warning]) -> None:
+        pass
+
+
 def _sharings(branches: Sequence[_Branch]) -> tuple[PyDagSpec, ...]:
     """The structures of the results of branches, if they differ in sharing alone."""
     specs = [content.spec for _, forms in branches for content, _ in forms]
@@ -169,9 +177,8 @@ def _explain(
     if what == "cond":
         names = ["true_fun", "false_fun"]
     names = [f"{name}, {Source(f).text}" for name, f in zip(names, functions, strict=True)]
-    first, *others = forms
-    for number, other in enumerate(others, 1):
-        shown = difference(first[0], other[0], "result") or _other_refs(first, other)
+    for number, other in enumerate(forms[1:], 1):
+        shown = difference(forms[0][0], other[0], "result") or _other_refs(forms[0], other)
         if shown:
             raise TypeError(
                 f"the results of the branches of {what} must be structured alike\n"
