@@ -95,7 +95,7 @@ def test_an_option_is_explained_in_the_same_words_everywhere(name: str) -> None:
     """What all functions take that flatten has one text, to which each may add something."""
     thing = CALLABLES[name]
     words = explained(thing)
-    if "identity" not in words:
+    if "identity" not in words or thing.__name__ == "reduce_associative":  # there it is a value
         return
     texts = BOUNDARY if thing.__module__.startswith("pydag.jaxinterop") else CORE
     for option in texts.keys() & words.keys():

@@ -265,3 +265,21 @@ def broadcast(prefix_tree: Dag, full_tree: Dag, is_leaf: IsLeaf | None = None) -
     _, content = take_apart(full_tree, is_leaf=is_leaf)
     said = content.traced_among(broadcast_prefix(prefix_tree, full_tree, is_leaf))
     return content.build_mapped(said)
+
+
+def static(**kwargs: Any) -> Any:
+    """Declare a field of a dataclass as configuration, which is no leaf; as `jax.tree.static`.
+
+    Args:
+        kwargs: What `dataclasses.field` takes.
+
+    >>> from dataclasses import dataclass
+    >>> @pydag.register_fields
+    ... @dataclass
+    ... class Scale:
+    ...     factor: jax.Array
+    ...     name: str = static(default="scale")
+    >>> len(leaves(Scale(jnp.ones(2))))
+    1
+    """
+    return jax.tree.static(**kwargs)
