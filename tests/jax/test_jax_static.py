@@ -101,7 +101,7 @@ NEW: dict[str, Callable[[], Any]] = {
     "NumPy complex": lambda: np.complex64(1j),
     "NumPy flag": lambda: np.bool_(1),
     "NumPy date": lambda: np.datetime64("2020-01-01"),
-    "NumPy text": lambda: np.str_("te" + "xt"),
+    "NumPy text": lambda: np.str_("lab" + "el"),
     "long double": lambda: np.longdouble("0.1"),
     "range": lambda: range(300, 400),
     "tuple": lambda: (float("1.5"), ("a", (None, b"b", (float("nan"),)))),
@@ -150,7 +150,8 @@ SAME_TYPE_OR_EQUAL: dict[str, list[Any]] = {
 @pytest.mark.parametrize("name", SAME_TYPE_OR_EQUAL)
 def test_static_arguments_that_are_different_values(name: str) -> None:
     """They are told apart by type and value, however they are mixed, at any depth."""
-    values, seen = SAME_TYPE_OR_EQUAL[name], []
+    values: list[Any] = SAME_TYPE_OR_EQUAL[name]
+    seen: Any = []
     f = jaxinterop.jit(lambda x, value: (seen.append(value), x)[1], static_argnames="value")
     for _ in range(3):
         for value in values:
@@ -173,7 +174,8 @@ def test_what_the_lookup_of_a_static_argument_runs() -> None:
             ran.append("hash")
             return 1
 
-    first, second, seen = (Hostile("a"), 1.0), (Hostile("b"), 1.0), []
+    first, second = (Hostile("a"), 1.0), (Hostile("b"), 1.0)
+    seen: Any = []
     f = jaxinterop.jit(lambda x, value: (seen.append(value), x)[1], static_argnums=1)
     x = jnp.ones(2)
     f(x, first)
@@ -200,9 +202,9 @@ def test_the_table_of_static_arguments_is_bounded() -> None:
     gc.collect()
     assert sum(ref() is not None for ref in refs) <= 4096
     f = jaxinterop.jit(lambda x, n: x, static_argnums=1)
-    for number in (1.5, 2.5, 1.5):
+    for rate in (1.5, 2.5, 1.5):
         for i in range(100):
-            f.eval_shape(1.0, (number, i))
+            f.eval_shape(1.0, (rate, i))
     assert float(f(2.0, (1.5, 3))) == 2.0
 
 

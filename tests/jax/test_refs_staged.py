@@ -112,7 +112,7 @@ def test_updates_under_disable_jit(name: str) -> None:
 def test_a_compiled_function_before_and_after_disable_jit() -> None:
     """It is called by its plan, then as it stands, then by its plan."""
     ref, model = tied()
-    traces = []
+    traces: Any = []
     f = pj.jit(lambda m: (traces.append(isinstance(m["a"], jax.core.Tracer)), grow(m))[1])
     f(model), f(model)
     with jax.disable_jit():

@@ -78,12 +78,14 @@ def applied(fun: Any, x: Any) -> Any:
     return fun(x)
 
 
+PARTIAL: Any = jax.tree_util.Partial
+
 # Functions that hold a model, of x: they give w * x.
 HOLDERS: dict[str, Any] = {
     "method": lambda m: m.step,
     "module": lambda m: m,
     "partial": lambda m: functools.partial(Model.step, m),
-    "partial of JAX": lambda m: jax.tree_util.Partial(Model.step, m),
+    "partial of JAX": lambda m: PARTIAL(Model.step, m),
     "vmap": lambda m: pj.vmap(m.step),
     "jax.vmap": lambda m: jax.vmap(m),
     "checkpoint": lambda m: pj.checkpoint(m.step),
