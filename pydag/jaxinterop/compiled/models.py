@@ -9,6 +9,7 @@ from typing import Any
 import pydag._core as _core
 from pydag.jaxinterop.content.checks import is_linear_map
 from pydag.jaxinterop.content.leaves import is_array
+from pydag.jaxinterop.content.values import closed_over
 from pydag.jaxinterop.foreign.jax_private import function_in
 from pydag.jaxinterop.notices.source import JAX_FOLDER, PACKAGE_FOLDER
 from pydag.structure.walk import Walk
@@ -34,8 +35,7 @@ def holder_of_model(fun: Any, namespace: str) -> Any:
             held = [item.__self__]
             walk.add([item.__func__])
         elif isinstance(item, types.FunctionType):
-            if _is_of_library(item):
-                walk.add([cell.cell_contents for cell in item.__closure__ or () if _is_used(cell)])
+            walk.add(list(filter(callable, closed_over(item))) if _is_of_library(item) else [])
         elif not _is_wrapper(item, namespace):
             held = [item]
         if any(_is_model(x, namespace) for x in held):
@@ -43,13 +43,6 @@ def holder_of_model(fun: Any, namespace: str) -> Any:
         if not isinstance(item, type) and (inner := getattr(item, "__wrapped__", None)) is not None:
             walk.add([inner])
     return None
-
-
-def _is_used(cell: Any) -> bool:
-    try:
-        return callable(cell.cell_contents)
-    except ValueError:  # it is empty
-        return False
 
 
 def _is_of_library(fun: Any) -> bool:

@@ -6,12 +6,13 @@ is compared by what it is. An object that holds arrays out of sight would be a c
 traced nor trained, and stale when it changes. The core compares them: `is_same_value`.
 """
 
+import contextlib
 import enum
 import functools
 import itertools
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -170,8 +171,8 @@ def _reachable(item: Any) -> list[Any]:
         return []
     found = _parts(item) or []
     if isinstance(item, types.FunctionType):
-        cells = [cell.cell_contents for cell in item.__closure__ or () if _is_filled(cell)]
-        found = [*cells, *(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
+        defaults = [*(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
+        found = [*closed_over(item), *defaults]
     elif isinstance(item, types.MethodType):
         found = [item.__self__, item.__func__]
     elif isinstance(item, dict | types.MappingProxyType):
@@ -181,9 +182,8 @@ def _reachable(item: Any) -> list[Any]:
     return [*found, *getattr(item, "__dict__", {}).values()]
 
 
-def _is_filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 (an empty cell raises)
-    except ValueError:
-        return False
-    return True
+def closed_over(function: types.FunctionType) -> Iterator[Any]:
+    """What a function closes over."""
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it is empty
+            yield cell.cell_contents
