@@ -78,7 +78,9 @@ def with_rule(tree: Any) -> Any:
 
 
 ARGUMENT = "args[0]['enc']['w']"
+# What JAX's coming implementations call themselves.
 REMAT = "remat3" if getattr(jax.config, "jax_remat3", False) else "checkpoint / remat"
+RULE = "jit" if getattr(jax.config, "jax_custom_jvp3", False) else "custom_jvp fun"
 # The call, what JAX says it traces for, the function that is traced, the argument's path.
 TRACED: dict[str, tuple[Callable[[], Any], str, Any, str]] = {
     "jit": (lambda: pj.jit(forward)(model()), "jit", forward, ARGUMENT),
@@ -94,7 +96,7 @@ TRACED: dict[str, tuple[Callable[[], Any], str, Any, str]] = {
         "state['enc']['w']"),
     "while_loop, body": (lambda: pj.while_loop(lambda _: False, forward, model()), "while_body",
         forward, "tree['enc']['w']"),
-    "custom_jvp": (lambda: with_rule(model()), "custom_jvp fun", forward, ARGUMENT),
+    "custom_jvp": (lambda: with_rule(model()), RULE, forward, ARGUMENT),
     "shard_map in jit": (lambda: pj.jit(pj.shard_map(forward, mesh=MESH, in_specs=SPEC(),
         out_specs=SPEC()))(model()), "shard_map", forward, ARGUMENT),
 }  # fmt: skip
