@@ -12,6 +12,7 @@ import pydag._core as _core
 
 from . import latest
 from .functions import C, checked_namespace
+from .lazy import attribute_of, cached_names
 from .optree_private import GLOBAL_NAMESPACE
 
 Names = tuple[str, ...]
@@ -58,15 +59,6 @@ def check_distinct(data: Names, meta: Names) -> None:
             raise ValueError(f"{what} fields are named twice: {twice}")
 
 
-def _of_class(cls: type, name: str) -> object:
-    """The attribute of a class with this name, without its metaclass."""
-    for base in cls.__mro__:
-        if name in base.__dict__:
-            found: object = base.__dict__[name]
-            return found
-    return None
-
-
 def check_complete(cls: type, named: Names) -> None:
     """Checks the named fields: an object that is built has only these.
 
@@ -86,27 +78,20 @@ def check_complete(cls: type, named: Names) -> None:
 
 def check_stored(cls: type, named: Names) -> None:
     """Raises `ValueError` if a named field is a property."""
-    if computed := [name for name in named if isinstance(_of_class(cls, name), property)]:
+    if computed := [name for name in named if isinstance(attribute_of(cls, name), property)]:
         raise ValueError(
             f"{computed} can't be fields: these are properties of {cls!r}, and nothing is stored "
             "under these names\n  Name the attributes that they are computed from."
         )
 
 
-def cached_names(cls: type) -> list[str]:
-    """The names under which a `functools.cached_property` stores its value."""
-    names = dict.fromkeys([name for base in cls.__mro__ for name in base.__dict__])
-    found = [(name, _of_class(cls, name)) for name in names]
-    return [x.attrname or name for name, x in found if isinstance(x, functools.cached_property)]
-
-
 def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, Names, Names, Names]:
-    """(data fields, slots, meta fields, cached properties).
+    """(data fields, slots, meta fields, lazy attributes).
 
     Data fields `None` means every attribute that an instance has: its `__dict__`, and those of the
     slots that are set. A class that inherits from a dataclass without being one itself may have
-    attributes beside the dataclass's fields, so only the class's own `@dataclass` counts. A cached
-    property is no attribute: a new instance computes it again at its first use.
+    attributes beside the dataclass's fields, so only the class's own `@dataclass` counts. What a
+    lazy attribute stored is no field: a new instance computes it again at its first use.
     """
     if data is None and dataclasses.is_dataclass(cls):
         fields = dataclasses.fields(cls)
@@ -163,7 +148,8 @@ def register_fields(
         data_fields: The attributes that are children, in this order. None: the fields of a
             dataclass except those marked static (`metadata={"static": True}`), which are meta; for
             any other class all of `__dict__`, by name, without the stored values of a
-            `functools.cached_property`, then every slot of `__slots__` that is set, bases first.
+            `functools.cached_property` and other lazy descriptors (`__get__`, no `__set__`, not
+            callable), then every slot of `__slots__` that is set, bases first.
             New objects have these attributes in the order in which they were set.
         meta_fields: The attributes that are part of the structure, compared by `==`.
         namespace: The namespace of the registration; left out: all namespaces.

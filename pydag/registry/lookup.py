@@ -14,6 +14,7 @@ import optree
 import pydag._core as _core
 
 from .optree_private import is_dict_insertion_ordered, optree_registry
+from .past_constructor import builder_of_optree
 
 # (flatten, unflatten, path_entry_type), or what `_core.foreign_registration` makes of more.
 Foreign = tuple[Callable[..., Any], Callable[..., Any], type] | object
@@ -28,9 +29,6 @@ _VALUES = (
 _VALUE_IDS = frozenset(map(id, _VALUES))
 
 _value_bases: list[type] = [type, enum.Enum]
-
-builders: list[Callable[[type, Callable[..., Any]], Callable[..., Any]]] = []
-"""Each gives, for a class of optree and its unflatten function, the function to call instead."""
 
 _fallbacks: list[tuple[Lookup, Callable[[], Iterable[object]]]] = []
 
@@ -82,9 +80,7 @@ def _find_foreign(cls: type, namespace: str) -> Foreign | None:
         and entry.kind == optree.PyTreeKind.CUSTOM
         and entry.namespace == namespace
     ):
-        build = entry.unflatten_func
-        for wrap in builders:
-            build = wrap(cls, build)
+        build = builder_of_optree(cls, entry.unflatten_func)
         return entry.flatten_func, build, entry.path_entry_type
     if namespace == "":
         for lookup, _ in _fallbacks:

@@ -15,13 +15,8 @@ from pydag.typing import Dag, Leaf
 
 def is_ref(leaf: Leaf) -> bool:
     """Whether a leaf is a ref, traced by JAX or not."""
-    jax: Any = sys.modules.get("jax")
-    known = getattr(jax, "Ref", None)
-    if not isinstance(known, type):
-        return False
-    if isinstance(leaf, jax.core.Tracer):
-        return hasattr(leaf.aval, "inner_aval")
-    return isinstance(leaf, known)
+    known = getattr(sys.modules.get("jax"), "Ref", None)
+    return isinstance(known, type) and isinstance(leaf, known)
 
 
 def copy_of_leaf(leaf: Leaf) -> Leaf:

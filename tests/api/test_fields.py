@@ -322,6 +322,139 @@ def test_a_cached_property_that_was_named_is_a_field() -> None:
     assert pydag.dag_leaves(plain) == [7.0, 1.5]
 
 
+class Lazy:
+    """A lazy attribute as libraries write it: the instance stores what was computed."""
+
+    def __init__(self, function: Any) -> None:
+        self.function, self.name = function, function.__name__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        return instance.__dict__.setdefault(self.name, self.function(instance))
+
+
+class SubLazy(Lazy):
+    """Inherits the protocol."""
+
+
+class Watched(Lazy):
+    """Must not be asked by pydag: only its class is."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        assert instance is not None, "read from the class"
+        return super().__get__(instance, owner)
+
+
+class WithData:
+    """Has `__set__`: what it stores was given to it."""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else instance.__dict__[self.name]
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__[self.name] = value
+
+
+class OfWeight:
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+
+def lazy_class(lazy: Any, *base: type, **options: Any) -> Any:
+    """A class with a lazy attribute `double`."""
+
+    def double(self: Any) -> Any:
+        return 2 * self.w
+
+    cls = type("Lazily", (*base, OfWeight), {"double": lazy(double)})
+    return pydag.register_fields(cls, **options)
+
+
+@pytest.mark.parametrize("lazy", [functools.cached_property, Lazy, SubLazy, Watched])
+@pytest.mark.parametrize("options", [{}, {"data_fields": ("w",)}, {"meta_fields": ("name",)}])
+def test_what_a_lazy_attribute_stores_is_no_field(lazy: Any, options: Any) -> None:
+    """A descriptor with `__get__`, without `__set__`, not callable: computed anew, never kept."""
+    cls = lazy_class(lazy, **options)
+    used, fresh = cls(1.5), cls(1.5)
+    used.name = fresh.name = "n"
+    if "data_fields" in options:
+        del used.name, fresh.name
+    assert used.double == 3.0
+    assert 3.0 not in pydag.dag_leaves(used)
+    assert pydag.dag_structure(used) == pydag.dag_structure(fresh)
+    new = pydag.dag_map(lambda x: x + 1 if x == 1.5 else x, used)
+    assert "double" not in vars(new)
+    assert new.double == 5.0
+    pydag.dag_update(used, new)
+    assert used.double == 5.0
+
+
+def test_a_lazy_attribute_of_a_base_class() -> None:
+    """It is inherited; a subclass that hides it by a plain value has a field there."""
+    base = lazy_class(Lazy)
+    below = pydag.register_fields(type("Below", (base,), {}))(1.5)
+    hiding = pydag.register_fields(type("Hiding", (base,), {"double": None}))(1.5)
+    assert below.double == 3.0
+    hiding.double = 7.0
+    assert pydag.dag_leaves(below) == [1.5]
+    assert pydag.dag_leaves(hiding) == [7.0, 1.5]
+
+
+def test_the_metaclass_says_nothing_of_instances() -> None:
+    """A lazy attribute of the metaclass is none of the class."""
+    meta = type("Meta", (type,), {"double": Lazy(lambda cls: 1)})
+    node: Any = pydag.register_fields(meta("Node", (), {}))()
+    node.double = 7.0
+    assert pydag.dag_leaves(node) == [7.0]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        lambda self: 1,
+        staticmethod(lambda: 1),
+        classmethod(lambda cls: 1),
+        functools.partialmethod(lambda self, x: x, 1),
+        functools.singledispatchmethod(lambda self, x: x),
+        functools.lru_cache(lambda self: 1),
+        functools.partial(int, "1"),
+        pydag.dag_leaves,
+        type("Call", (Lazy,), {"__call__": lambda self: 1})(lambda self: 1),
+        5.0,
+        int,
+    ],
+)
+def test_a_method_that_an_instance_overrides_is_a_field(method: Any) -> None:
+    """Methods of every kind, callables and plain values are no caches."""
+    node: Any = pydag.register_fields(type("Node", (), {"call": method}))()
+    node.call = 7.0
+    assert pydag.dag_leaves(node) == [7.0]
+    assert pydag.dag_map(lambda x: x + 1, node).call == 8.0
+
+
+def test_a_descriptor_that_stores_what_it_was_given_is_a_field() -> None:
+    """With `__set__` the value isn't computed; nor is the value of a declared or named field."""
+
+    @pydag.register_fields
+    class Checked:
+        w = WithData()
+
+    @pydag.register_fields
+    @dataclass
+    class Declared:
+        w: Any = Lazy(lambda self: 1)
+
+    node: Any = Checked()
+    node.w = 7.0
+    named = lazy_class(Lazy, data_fields=("w", "double"))(1.5)
+    assert named.double == 3.0
+    assert pydag.dag_leaves([node, Declared(2.0), named]) == [7.0, 2.0, 1.5, 3.0]
+
+
 def test_dataclass_that_initializes_otherwise() -> None:
     """`__init__`, `__post_init__` and InitVars play no part in building an instance."""
 

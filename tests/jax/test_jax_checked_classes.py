@@ -12,15 +12,23 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+import chex
+import equinox
+import flax.struct
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import optree.dataclasses
+import optree.integrations.attrs
 import pytest
 from wrappers import MESH, SPEC
 
+import pydag
 import pydag.jaxinterop as pj
 from pydag.registry.functions import register_pydag_node
+from pydag.registry.optree_private import GLOBAL_NAMESPACE as EVERYWHERE
 
 ALLOWED_NOW = [jax.Array, np.ndarray, jax.ShapeDtypeStruct, jax.Ref, type(None)]
 
@@ -213,3 +221,326 @@ def test_where_a_class_refuses_none(cls: Any) -> None:
         ALLOWED_NOW.append(type(None))
     assert gradient["part"].b is None
     assert gradient["whole"].a.tolist() == [1.0, 1.0]
+
+
+# --- classes that fill None in ---
+
+
+def fill(self: Any) -> None:
+    """Puts a default in the place of None, as a `__post_init__` does."""
+    if self.scale is None:
+        object.__setattr__(self, "scale", jnp.ones(2))
+
+
+def filling(decorate: Callable[[type], type], bases: tuple[type, ...] = (), **names: Any) -> Any:
+    """A class with a weight and a scale, which is 1 where none is given."""
+    annotations = {"weight": Any, "scale": Any, **names.pop("annotations", {})}
+    names = {"scale": None, "__post_init__": fill, **names, "__annotations__": annotations}
+    return decorate(type("Filling", bases, names))
+
+
+def dataclass_of_jax(**options: Any) -> Callable[[type], type]:
+    """What registers a dataclass with JAX."""
+    make: Any = dataclasses.dataclass(**options)
+    return lambda cls: jax.tree_util.register_dataclass(make(cls))
+
+
+def of_optree(make: Any) -> Callable[[type], type]:
+    """What registers a class of attrs with optree."""
+    return lambda cls: optree.integrations.attrs.register_node(make(cls), namespace=EVERYWHERE)
+
+
+class OwnInit:
+    """A class that isn't a dataclass, whose `__init__` fills in."""
+
+    def __init__(self, weight: Any, scale: Any = None) -> None:
+        self.weight, self.scale = weight, jnp.ones(2) if scale is None else scale
+
+
+def convert(self: Any) -> None:
+    """Makes an array of whatever is given."""
+    self.weight = jnp.asarray(self.weight)
+    self.scale = jnp.asarray(0.0 if self.scale is None else self.scale)
+
+
+def set_attribute(self: Any, name: str, value: Any) -> None:
+    """Fills in when an attribute is set."""
+    object.__setattr__(self, name, jnp.ones(2) if value is None else value)
+
+
+def count(self: Any) -> None:
+    """Fills in, and computes configuration of it."""
+    fill(self)
+    object.__setattr__(self, "size", int(self.scale[0]))
+
+
+FILLING: dict[str, Callable[[], Any]] = {
+    "register_dataclass": lambda: filling(dataclass_of_jax()),
+    "frozen": lambda: filling(dataclass_of_jax(frozen=True)),
+    "slots": lambda: filling(dataclass_of_jax(slots=True)),
+    "keywords, frozen slots": lambda: filling(
+        dataclass_of_jax(slots=True, frozen=True, kw_only=True)
+    ),
+    "inherited": lambda: filling(
+        dataclass_of_jax(), (type("Base", (), {"__post_init__": fill}),), __post_init__=fill
+    ),
+    "converts": lambda: filling(dataclass_of_jax(), __post_init__=convert),
+    "__setattr__": lambda: filling(dataclass_of_jax(), __setattr__=set_attribute),
+    "no dataclass": lambda: jax.tree_util.register_dataclass(
+        type("Own", (OwnInit,), {}), ["weight", "scale"], []
+    ),
+    "flax.struct": lambda: filling(flax.struct.dataclass),
+    "flax.struct, meta": lambda: filling(
+        flax.struct.dataclass,
+        __post_init__=count,
+        size=flax.struct.field(pytree_node=False, default=0),
+        annotations={"size": int},
+    ),
+    "chex": lambda: filling(chex.dataclass),
+    "chex, frozen": lambda: filling(chex.dataclass(frozen=True, mappable_dataclass=False)),
+    "optree": lambda: filling(optree.dataclasses.dataclass(namespace=EVERYWHERE)),
+    "attrs": lambda: filling(of_optree(attrs.define), __attrs_post_init__=fill),
+    "attrs, frozen": lambda: filling(of_optree(attrs.frozen), __attrs_post_init__=fill),
+    "attrs, converter": lambda: filling(
+        of_optree(attrs.define),
+        scale=attrs.field(
+            default=None, converter=attrs.converters.default_if_none(factory=lambda: jnp.ones(2))
+        ),
+    ),
+    "register_fields": lambda: filling(lambda c: pydag.register_fields(dataclasses.dataclass(c))),
+    "equinox": lambda: type(
+        "Eqx",
+        (equinox.Module,),
+        {
+            "__annotations__": {"weight": Any, "scale": Any},
+            "__init__": OwnInit.__init__,
+        },
+    ),
+}
+every_filling = pytest.mark.parametrize("make", FILLING.values(), ids=FILLING)
+
+
+def product(node: Any) -> Any:
+    """A function of both."""
+    return jnp.sum(node.weight * node.scale)
+
+
+def is_one(x: Any) -> bool:
+    """Selects the weight."""
+    return bool((x == 1).all())
+
+
+@every_filling
+def test_a_frozen_five_stays_five(make: Any) -> None:
+    """A gradient, updates and halves hold None, and no default that is added to a value."""
+    node = make()(weight=jnp.ones(2), scale=jnp.full(2, 5.0))
+    gradient = pj.grad(product, wrt=is_one)(node)
+    assert gradient.scale is None
+    assert gradient.weight.tolist() == [5.0, 5.0]
+    optimizer = pj.optimizer(optax.sgd(0.1), wrt=is_one)
+    updates, _ = optimizer.update(gradient, optimizer.init(node), node)
+    stepped = pj.apply_updates(node, updates)
+    assert (updates.scale, stepped.scale.tolist()) == (None, [5.0, 5.0])
+    assert stepped.weight.tolist() == [0.5, 0.5]
+    chosen, others = pydag.dag_partition(is_one, node)
+    assert (chosen.scale, others.weight) == (None, None)
+    assert pydag.dag_combine(chosen, others).scale.tolist() == [5.0, 5.0]
+    assert pydag.dag_mask(node, is_one).scale is False
+    assert pydag.dag_map(lambda x: x, chosen).scale is None
+    assert pj.jit(lambda gradient: gradient)(gradient).scale is None
+    assert pj.tree.map(lambda _: None, node).weight is None
+
+
+def test_integers_that_have_no_gradient() -> None:
+    """None stands for them in whatever a derivative returns, also by several transformations."""
+    node = filling(dataclass_of_jax())(jnp.ones(2), jnp.full(2, 5))
+    assert pj.grad(product)(node).scale is None
+    assert pj.jit(pj.grad(product))(node).scale is None
+    assert pj.value_and_grad(product)(node)[1].scale is None
+    assert pj.vjp(product, node)[1](1.0)[0].scale is None
+    assert pj.jacrev(product)(node).scale is None
+    assert pj.checkpoint(pj.grad(product))(node).scale is None
+    assert pj.scan(lambda c, _: (c, pj.grad(product)(node)), 0, length=2)[1].scale is None
+    assert pj.eval_shape(pj.grad(product), node).scale is None
+
+
+def total(self: Any) -> None:
+    """Fills in, and sets an attribute that is no field."""
+    fill(self)
+    self.total = self.scale.sum()
+
+
+def refuse(self: Any) -> None:
+    """Refuses None, and sets an attribute that is no field."""
+    if self.scale is None:
+        raise ValueError("a scale is needed")
+    self.total = 1
+
+
+ATTRIBUTES: dict[str, Callable[[], Any]] = {
+    "no field": lambda: filling(dataclass_of_jax(), __post_init__=total),
+    "a field that init leaves out": lambda: filling(
+        lambda cls: jax.tree_util.register_dataclass(
+            dataclasses.dataclass(cls), ["weight", "scale"], []
+        ),
+        __post_init__=total,
+        total=dataclasses.field(init=False),
+        annotations={"total": Any},
+    ),
+    "refused": lambda: filling(dataclass_of_jax(), __post_init__=refuse),
+}
+
+
+@pytest.mark.parametrize("make", ATTRIBUTES.values(), ids=ATTRIBUTES)
+def test_an_attribute_that_only_the_constructor_makes(make: Any) -> None:
+    """Past the constructor it would be missing: an error with path, class and cure."""
+    node = make()(jnp.ones(2), jnp.full(2, 5.0))
+    for call in (
+        lambda: pj.grad(lambda tree: product(tree["a"][0]), wrt=is_one)({"a": [node]}),
+        lambda: pydag.dag_partition(is_one, {"a": [node]}),
+    ):
+        with pytest.raises(TypeError, match=r"Filling can't be built with scale=None") as caught:
+            call()
+        text = "\n".join([str(caught.value), *caught.value.__notes__])
+        assert "total would be missing\n  Declare each as a field" in text
+        assert "['a'][0]" in text
+
+
+def test_a_constructor_that_keeps_none_runs() -> None:
+    """What it computes beside the fields is there, as in JAX."""
+
+    def measure(self: Any) -> None:
+        self.total = self.weight.sum()
+
+    node = filling(dataclass_of_jax(), __post_init__=measure)(jnp.ones(2), jnp.full(2, 5.0))
+    gradient = pj.grad(product, wrt=is_one)(node)
+    assert (gradient.scale, gradient.total) == (None, 10.0)
+
+
+def test_values_that_a_class_refuses_are_refused() -> None:
+    """A flag beside other values is the user's: what the constructor says of these counts."""
+
+    @dataclass_of_jax()
+    class Rate:
+        rate: Any
+        flag: bool
+
+        def __post_init__(self) -> None:
+            if self.rate > 1:
+                raise ValueError("a rate is at most 1")
+
+    with pytest.raises(ValueError, match="a rate is at most 1"):
+        pydag.dag_map(lambda x: x if x is True else 3 * x, Rate(0.5, True))
+
+
+# --- the same, opened and built by functions ---
+
+
+def by_functions(register: Callable[[Any], object]) -> Any:
+    """A class whose unflatten function runs a constructor that fills in."""
+    cls = type("ByHand", (OwnInit,), {})
+    register(cls)
+    return cls
+
+
+def opened(node: Any) -> Any:
+    """The parts of such a node."""
+    return (node.weight, node.scale), None
+
+
+def opened_with_keys(node: Any) -> Any:
+    """The same with JAX's keys."""
+    keys = map(jax.tree_util.GetAttrKey, ("weight", "scale"))
+    return tuple(zip(keys, *opened(node)[:1], strict=True)), None
+
+
+REGISTERING: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "pydag": (
+        r"\[1\]",
+        lambda cls: pydag.register_pydag_node(cls, opened, lambda _, parts: cls(*parts)),
+    ),
+    "pydag, with names": (
+        r"\['scale'\]",
+        lambda cls: pydag.register_pydag_node(
+            cls, lambda x: (*opened(x), ("weight", "scale")), lambda _, parts: cls(*parts)
+        ),
+    ),
+    "JAX": (
+        r"\[1\]",
+        lambda cls: jax.tree_util.register_pytree_node(cls, opened, lambda _, parts: cls(*parts)),
+    ),
+    "JAX, with keys": (
+        r"(\.scale|\[1\])",  # where paths have no names, numbers
+        lambda cls: jax.tree_util.register_pytree_with_keys(
+            cls, opened_with_keys, lambda _, parts: cls(*parts)
+        ),
+    ),
+    "optree": (
+        r"\[1\]",
+        lambda cls: optree.register_pytree_node(
+            cls, opened, lambda _, parts: cls(*parts), namespace=EVERYWHERE
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "register"), REGISTERING.values(), ids=REGISTERING)
+def test_a_node_by_hand_that_fills_in_is_an_error(step: str, register: Any) -> None:
+    """It is opened once more: something else where None went in is an error with path and cure."""
+    tree = {"a": [by_functions(register)(jnp.ones(2), jnp.full(2, 5.0))]}
+    says = rf"(?s)None was put at {step} of a ByHand.*object.__new__.*\['a'\]\[0\]"
+    for call in (
+        lambda: pj.grad(lambda tree: product(tree["a"][0]), wrt=is_one)(tree),
+        lambda: pydag.dag_partition(is_one, tree),
+        lambda: pj.tree.map(lambda _: None, tree),
+        lambda: pydag.dag_map(lambda _: None, tree),
+        lambda: pydag.dag_structure(tree).unflatten([tree["a"][0].weight, None]),
+    ):
+        with pytest.raises(TypeError, match=says):
+            call()
+    assert pydag.dag_map(lambda x: x, tree)["a"][0].scale.tolist() == [5.0, 5.0]
+
+
+def test_a_node_by_hand_that_keeps_none() -> None:
+    """Nothing is said, and it is opened once more only where None was put."""
+    count = [0]
+
+    class Keeps(OwnInit):
+        pass
+
+    def flatten(node: Any) -> Any:
+        count[0] += 1
+        return opened(node)
+
+    def unflatten(_: Any, parts: Any) -> Any:
+        node: Any = object.__new__(Keeps)
+        node.weight, node.scale = parts
+        return node
+
+    pydag.register_pydag_node(Keeps, flatten, unflatten)
+    node = Keeps(1.0, 5.0)
+    chosen, others = pydag.dag_partition(lambda x: x == 1.0, node)
+    assert (chosen.scale, others.weight, count[0]) == (None, None, 3)
+    count[0] = 0
+    assert pydag.dag_map(lambda x: x, chosen).scale is None
+    assert count[0] == 1
+
+
+def test_a_node_by_hand_that_leaves_none_out() -> None:
+    """Children that it has only where they aren't None are no default."""
+
+    class Sparse(OwnInit):
+        pass
+
+    def flatten(node: Any) -> Any:
+        has_scale = node.scale is not None
+        return (node.weight, node.scale) if has_scale else (node.weight,), None
+
+    def unflatten(_: Any, parts: Any) -> Any:
+        node: Any = object.__new__(Sparse)
+        node.weight, node.scale = parts if len(parts) == 2 else (*parts, None)
+        return node
+
+    pydag.register_pydag_node(Sparse, flatten, unflatten)
+    chosen, _ = pydag.dag_partition(lambda x: x == 1.0, Sparse(1.0, 5.0))
+    assert (chosen.weight, chosen.scale) == (1.0, None)

@@ -9,6 +9,7 @@ import builtins
 import dataclasses
 import enum
 import functools
+import inspect
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -175,7 +176,13 @@ def build_node(shape: Shape, children: Sequence[Any]) -> Any:
     """The inverse of `open_node`, always a new object."""
     cls: Any = shape.cls
     if isinstance(shape.registration, Callbacks):
-        return shape.registration.unflatten(shape.aux, tuple(children))
+        made = shape.registration.unflatten(shape.aux, tuple(children))
+        if type(made) is cls and any(child is None for child in children):
+            found = shape.registration.flatten(made)[0]
+            pairs = zip(children, found, strict=False)
+            if any(given is None and held is not None for given, held in pairs):
+                raise TypeError("the class makes something else of None")
+        return made
     by_entry = dict(zip(shape.entries, children, strict=True))
     if isinstance(shape.registration, Fields):
         built = object.__new__(cls)
@@ -243,7 +250,8 @@ def field_names(obj: Any, fields: Fields) -> tuple[tuple[str, ...], tuple[str, .
         check_nothing_lost(obj, (*names, *meta))
     else:
         slots = [name for cls in reversed(type(obj).__mro__) for name in slots_of(cls)]
-        found = sorted_keys(list(getattr(obj, "__dict__", ())))
+        stored = [n for n in getattr(obj, "__dict__", ()) if not is_lazy(type(obj), n)]
+        found = sorted_keys(stored)
         names = [*found, *(name for name in slots if hasattr(obj, name))]
     return tuple(name for name in names if name not in meta), meta
 
@@ -251,9 +259,18 @@ def field_names(obj: Any, fields: Fields) -> tuple[tuple[str, ...], tuple[str, .
 def check_nothing_lost(obj: Any, names: Sequence[str]) -> None:
     """Raises where an object has attributes beside its fields."""
     for name in getattr(obj, "__dict__", ()):
-        is_cached = isinstance(getattr(type(obj), name, None), functools.cached_property)
-        if name not in names and not is_cached:
+        if name not in names and not is_lazy(type(obj), name):
             raise ValueError(f"{name!r} would be lost")
+
+
+def is_lazy(cls: type, name: str) -> bool:
+    """Whether a class computes the attribute, so that what an instance stores there is no field."""
+    found = inspect.getattr_static(cls, name, None)
+    is_method = callable(found) or isinstance(
+        found, classmethod | functools.partialmethod | functools.singledispatchmethod
+    )
+    kind = type(found)
+    return hasattr(kind, "__get__") and not hasattr(kind, "__set__") and not is_method
 
 
 def slots_of(cls: type) -> list[str]:

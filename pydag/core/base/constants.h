@@ -20,7 +20,7 @@ namespace pydag {
         DO(memory_space, "memory_space"), DO(module, "__module__"), DO(name, "name"), DO(names, "names"),             \
         DO(positions, "positions"), DO(refs, "_refs"), DO(sharding, "_sharding"), DO(start, "start"),                 \
         DO(step, "step"), DO(stop, "stop"), DO(str, "str"), DO(subdtype, "subdtype"), DO(torch_module, "Module"),     \
-        DO(torch_nn, "torch.nn"), DO(tree, "tree"), DO(value, "value"), DO(values, "values")
+        DO(torch_nn, "torch.nn"), DO(value, "value"), DO(values, "values")
 
 inline constexpr size_t kNumTreeKinds = 12;  // of optree.PyTreeKind
 

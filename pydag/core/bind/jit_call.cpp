@@ -107,6 +107,7 @@ const Operation operations[] = {
     operation_of<build_result>("build_result"),
     operation_of<fill_result>("fill_result"),
     operation_of<holds_refs>("holds_refs"),
+    operation_of<set_filled_class>("set_filled_class"),
     operation_of<make_ref_access>("ref_access"),
     operation_of<make_call_plans>("call_plans"),
     operation_of<add_plan>("add_plan"),

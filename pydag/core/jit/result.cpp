@@ -7,12 +7,16 @@
 #include "spec/spec.h"
 #include "walks/unflatten.h"
 
+#include <atomic>
+
 namespace pydag {
 namespace {
 
 bool is_sequence(nb::handle object) { return PyTuple_CheckExact(object.ptr()) || PyList_CheckExact(object.ptr()); }
 
 nb::object tuple_from(nb::handle sequence) { return checked(PySequence_Tuple(sequence.ptr())); }
+
+std::atomic<PyTypeObject *> filled_class = nullptr;  // owned, for the life of the process
 
 nb::object tuple_in(nb::handle object, PyObject *name) {
     nb::object found = checked(PyObject_GetAttr(object.ptr(), name));
@@ -75,11 +79,7 @@ nb::object open_result(nb::handle object) {
 }
 
 nb::object build_result(nb::handle object) {
-    if (!ResultBox::check(object)) {
-        // The class is asked, since reading the attribute may raise an AttributeError of the user's.
-        const bool is_built = is_sequence(object) || !PyObject_HasAttr(class_of(object).ptr(), constants.tree);
-        return is_built ? nb::borrow(object) : checked(PyObject_GetAttr(object.ptr(), constants.tree));
-    }
+    if (!ResultBox::check(object)) return nb::borrow(object);
     const Result &result = unboxed<ResultBox>(object);
     if (!result.sources.is_none()) fail(PyExc_TypeError, "the result holds refs of the caller's");
     const nb::object spec = result.spec, leaves = result.leaves, statics = result.statics;
@@ -88,8 +88,11 @@ nb::object build_result(nb::handle object) {
 
 bool holds_refs(nb::handle object) {
     if (ResultBox::check(object)) return !ResultBox::of(object).sources.is_none();
-    return PyObject_HasAttr(as_object(Py_TYPE(object.ptr())), constants.fill) ==
-           1;  // asking the object itself may be slow
+    return Py_TYPE(object.ptr()) == filled_class.load(std::memory_order_acquire);
+}
+
+void set_filled_class(nb::type_object type) {
+    filled_class.store(reinterpret_cast<PyTypeObject *>(incref(type.ptr())), std::memory_order_release);
 }
 
 nb::object fill_result(nb::handle object, nb::handle given, nb::handle new_ref) {

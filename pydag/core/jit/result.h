@@ -30,13 +30,15 @@ inline constexpr Py_ssize_t kSourceNewRef = -2;  // a fresh ref with the next of
 nb::object make_result(nb::handle structure, nb::handle leaves);
 // (leaves, structure)
 nb::object open_result(nb::handle result);
-// The DAG of a Result; for any other object its attribute `tree`, or the object itself if its class has no such
-// attribute.
+// The DAG of a Result, which must hold no refs; any other object is its own DAG.
 nb::object build_result(nb::handle object);
 // The same if refs may be among the leaves. `given`: the caller's objects, a tuple or a list; `new_ref`: makes a ref.
-// An object that isn't a Result is built by its function `fill`.
+// An instance of the filled class is built by its function `fill`.
 nb::object fill_result(nb::handle object, nb::handle given, nb::handle new_ref);
 // Whether an object has to be built by `fill_result`.
 bool holds_refs(nb::handle object);
+// From now on the instances of this class are results, too. A class is known by being that class: arrays of NumPy have
+// a function `fill` of their own.
+void set_filled_class(nb::type_object type);
 
 }  // namespace pydag

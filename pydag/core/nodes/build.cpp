@@ -2,8 +2,12 @@
 #include "nodes/build.h"
 
 #include "base/error.h"
+#include "base/tuples.h"
+#include "structure/paths.h"
 #include "types/fields.h"
 #include "types/keys.h"
+
+#include <algorithm>
 
 namespace pydag::detail {
 namespace {
@@ -38,6 +42,33 @@ nb::object fill_dict(const Keys &keys, nb::object dict, Stack &values, size_t ba
     check_size(dict.ptr(), static_cast<Py_ssize_t>(keys.count));
     values.drop_to(base);
     return dict;
+}
+
+bool is_none(PyObject *object) { return object == Py_None; }
+
+// Checks that None is where None was given: the function may have put something else there, such as a default. A class
+// that opens only what isn't None has fewer children then.
+void require_nones(PyObject *const *refs, nb::handle built, const nb::object &given) {
+    const CustomRefs custom{refs};
+    const nb::object type = class_of(built);
+    if (!type.is(custom.registration().type)) return;  // nothing is known of how it is opened
+    OpenOptions options{nullptr};
+    options.wants_entries = false;
+    const nb::object found = ask_function(built.ptr(), custom.registration_box(), options).children;
+    PyObject *const *const children = &PyTuple_GET_ITEM(given.ptr(), 0);
+    PyObject *const *const opened = &PyTuple_GET_ITEM(found.ptr(), 0);
+    const Py_ssize_t count = PyTuple_GET_SIZE(given.ptr()), num_opened = PyTuple_GET_SIZE(found.ptr());
+    if (num_opened == count - std::count_if(children, children + count, is_none)) return;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        if (!is_none(children[i]) || (num_opened == count && is_none(opened[i]))) continue;
+        const nb::object step = step_text(step_of(Kind::kCustom, refs, static_cast<uint32_t>(i)));
+        const nb::object held = num_opened == count ? short_repr(opened[i]) : nb::str("another number of children");
+        fail(PyExc_TypeError,
+             "None was put at %U of a %.200s, and the class makes something else of it when it is built: %U\n"
+             "  Let its unflatten function build past the constructor (object.__new__, then the attributes); or "
+             "register the class by its fields (pydag.register_fields).",
+             step.ptr(), reinterpret_cast<PyTypeObject *>(type.ptr())->tp_name, held.ptr());
+    }
 }
 
 }  // namespace
@@ -92,8 +123,12 @@ nb::object build_custom(PyObject *const *refs, Stack &values, size_t base, MadeO
             return built;
         }
     }
-    const nb::object unflatten = registration.unflatten;
-    return call(unflatten, nb::handle(custom.aux_data()), values.take_tuple(base));
+    const nb::object unflatten = registration.unflatten, children = values.take_tuple(base);
+    nb::object built = call(unflatten, nb::handle(custom.aux_data()), children);
+    PyObject *const *const items = &PyTuple_GET_ITEM(children.ptr(), 0);
+    if (once.puts_none && std::any_of(items, items + PyTuple_GET_SIZE(children.ptr()), is_none)) [[unlikely]]
+        require_nones(refs, built, children);
+    return built;
 }
 
 nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {

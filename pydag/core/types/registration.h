@@ -38,7 +38,8 @@ struct Registration {
     nb::object data;            // Keys of the data fields; None: all attributes of the instance
     nb::object meta_names;      // tuple of str
     std::vector<FieldAccess> data_access, slot_access, meta_access;
-    // What `functools.cached_property` has stored in `__dict__` is no field, unless it was named.
+    // What a lazy attribute, such as a `functools.cached_property`, has stored in `__dict__` is no field, unless it was
+    // named.
     std::vector<FieldAccess> cached_access;
     mutable LearnedByWalks learned;
     bool has_identity = true;

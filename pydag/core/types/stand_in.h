@@ -20,9 +20,10 @@ namespace pydag {
 
 struct Registration;
 
-// An object that everything has in common that one walk builds: it is made when it is first wanted.
+// What everything has in common that one walk builds.
 class MadeOnce {
 public:
+    bool puts_none = false;  // whether it puts None in the place of a leaf
     // What `function()` returned when this walk first asked for it.
     nb::object get(nb::handle function) {
         if (!made_.is_valid() || !function_.is(function)) {

@@ -146,8 +146,10 @@ nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb:
         MadeOnce once;
         return fold_structure(structure, "mapping", [&](const VisitedNode &at, Stack &results) {
             const Node node = at.node;
-            if (node.is_leaf()) return rows.next();
-            return build_node(node.kind, at.refs, results, results.size() - node.count, once);
+            if (!node.is_leaf()) return build_node(node.kind, at.refs, results, results.size() - node.count, once);
+            nb::object answer = rows.next();
+            once.puts_none |= answer.is_none();
+            return answer;
         });
     }
     // No Python code can observe when the containers are built, so they are built after all calls.

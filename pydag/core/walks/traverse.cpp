@@ -23,6 +23,7 @@ nb::object traverse(const Structure &structure, nb::handle leaves, nb::handle no
         return result;
     };
     MadeOnce once;
+    once.puts_none = leaf_function.is_valid();
     return fold_structure(structure, "traversing", [&](const VisitedNode &at, Stack &results) {
         const Node node = at.node;
         const size_t base = results.size() - node.count;

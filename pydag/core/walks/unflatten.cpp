@@ -89,6 +89,7 @@ private:
         PyObject *const leaf = leaves_[num_taken_++];
         if (!leaf) [[unlikely]]
             fail_unfilled();
+        once_.puts_none |= leaf == Py_None;
         return leaf;
     }
 

@@ -13,7 +13,6 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.functools import partial
 from pydag.jaxinterop.foreign.jax_private import function_in
-from pydag.registry.class_table import inherits
 from pydag.registry.latest import declared_fields
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing, Record
@@ -25,6 +24,7 @@ from .paths import Roots, path_texts, way_text
 from .values import ATOMS, check_value, is_value, tracer_in
 
 _PARTIALS = (tree_util.Partial, partial)  # whose arguments are opened
+_Shim: Any = type(partial(functools.partial(print)).func)
 
 
 def check(
@@ -130,9 +130,9 @@ def _node_text(listing: Listing, position: int, roots: Roots, attribute: str = "
 
 def _function(detail: Any) -> Any:
     """The function of a partial whose arguments are opened; JAX and optree wrap a partial there."""
-    if inherits(type(detail), functools.partial) or not hasattr(detail, "keywords"):
-        return function_in(detail)
-    return functools.partial(detail.func, *detail.args, **detail.keywords)
+    if type(detail) is _Shim:
+        return functools.partial(detail.func, *detail.args, **detail.keywords)
+    return function_in(detail)
 
 
 def is_linear_map(function: Any) -> bool:

@@ -32,7 +32,7 @@ def derivative(content: Content, found: Mapping[int, Leaf]) -> Dag:
         if None in leaves:
             error.add_note(
                 "This is a gradient, in which None stands for what it isn't by, and the class "
-                "refuses None when it is built.\n  Register the class by its fields "
+                "doesn't keep None when it is built.\n  Register the class by its fields "
                 "(pydag.register_fields), so that no constructor runs; or differentiate by all "
                 "that it holds (wrt=)."
             )

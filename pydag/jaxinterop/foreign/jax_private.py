@@ -82,14 +82,14 @@ def is_staging() -> bool:
 
 def is_of_this_trace(tracer: Any) -> bool:
     """Whether the trace that runs now has made a tracer."""
-    return getattr(tracer, "_trace", None) is _contexts.trace
+    return isinstance(tracer, jax.core.Tracer) and tracer._trace is _contexts.trace
 
 
 def is_dead(leaf: Any) -> bool:
     """Whether a leaf is a tracer of a trace that has ended."""
-    trace, at = getattr(leaf, "_trace", None), _contexts.trace
-    if trace is None:
+    if not isinstance(leaf, jax.core.Tracer):
         return False
+    trace, at = leaf._trace, _contexts.trace
     while at is not None and at is not trace:
         at = getattr(at, "parent_trace", None)
     return at is None
@@ -123,13 +123,16 @@ def function_in(detail: Any) -> Any:
     return detail.fun if type(detail) is _Shim else detail
 
 
+_RefType: type = _of_jax("jax._src.state.types", "AbstractRef")
+
+
 def is_ref(leaf: Any) -> bool:
     """Whether a leaf is a `jax.Ref`, a tracer of one, or the description of one."""
     cls = type(leaf)
     if cls is ArrayImpl:
         return False
     if isinstance(leaf, jax.core.Tracer):
-        return hasattr(leaf.aval, "inner_aval")
+        return isinstance(leaf.aval, _RefType)
     return isinstance(leaf, jax.Ref) or (
         cls is jax.ShapeDtypeStruct and getattr(leaf, "is_ref", False)
     )

@@ -15,11 +15,12 @@ from pydag.jaxinterop.foreign import equinox_private, flax_private, jax_private
 from pydag.jaxinterop.packed.dag import Dag, open_with_names
 from pydag.registry import lookup
 from pydag.registry.class_table import bases_of, inherits, names_in
-from pydag.registry.fields import cached_names
+from pydag.registry.lazy import cached_names
+from pydag.registry.past_constructor import put_by_pydag
 from pydag.registry.weak_table import WeakTable
 from pydag.sharing.update import writer_finders
 
-from .known_fields import KnownFields, builder, builder_of_optree, known_fields
+from .known_fields import KnownFields, builder, known_fields
 from .stand_ins import Trial
 
 asked_pydag: WeakTable[Any] = WeakTable()
@@ -213,7 +214,7 @@ def _known_to_jax_alone() -> list[type]:
     return [cls for cls in list(jax_private.registry) if asked_pydag.get(cls, None) is None]
 
 
-lookup.builders.append(builder_of_optree)
+put_by_pydag[id(jax.ShapeDtypeStruct)] = jax.ShapeDtypeStruct
 writer_finders.append(flax_private.writer_of)
 lookup.add_fallback(_look_up, jax_private.registry, _known_to_jax_alone)
 lookup.set_value_base(jax.core.AbstractValue)  # JAX may keep one for all that are equal

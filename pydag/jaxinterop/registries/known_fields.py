@@ -9,10 +9,10 @@ import dataclasses
 import functools
 import sys
 import types
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pydag.jaxinterop.foreign import equinox_private, jax_private
+from pydag.registry import past_constructor
 from pydag.registry.class_table import bases_of, inherits, names_in
 
 Names = tuple[str, ...]
@@ -31,14 +31,14 @@ def known_fields(cls: type, entry: Any) -> KnownFields | None:
     """The fields of a class, given its entry in JAX's registry; None where its functions run."""
     found = _of_equinox(cls)
     if found is None:
-        found = fields_of(cls, entry)
+        found = _fields_of(cls, entry)
         if found is None or not _has_no_code(cls, found):
             return None
     is_taken = any(_is_taken(cls, name, found.is_strict) for name in found.data + found.meta)
     return None if is_taken else found
 
 
-def fields_of(cls: type, entry: Any) -> KnownFields | None:
+def _fields_of(cls: type, entry: Any) -> KnownFields | None:
     """The fields by which chex or JAX opens a dataclass, whatever runs when one is built."""
     if not _is_dataclass(cls):
         return None
@@ -54,61 +54,21 @@ def _is_dataclass(cls: type) -> bool:
     return isinstance(names_in(cls).get("__dataclass_fields__"), dict)
 
 
-Builder = Callable[[Any, Any], Any]
-"""Builds an instance, given what there is beside children, and the children."""
-
-
-def builder(cls: type, entry: Any) -> Builder:
+def builder(cls: type, entry: Any) -> past_constructor.Builder:
     """How instances of a class of JAX's registry are built."""
-    fields = fields_of(cls, entry)
-    if fields is None:
+    names = jax_private.dataclass_fields(entry)
+    if names is not None:
+        return past_constructor.builder(
+            cls,
+            entry.from_iter,
+            lambda meta, children: dict(
+                zip(names[0] + names[1], (*children, *(meta or ())), strict=True)
+            ),
+        )
+    if not (_is_dataclass(cls) and _is_of_chex(entry)):
         return entry.from_iter  # type: ignore[no-any-return]  # an untyped registry
-    has_meta = bool(fields.meta)
-    return _lenient(
-        cls,
-        entry.from_iter,
-        lambda meta, children: dict(
-            zip(fields.data + fields.meta, (*children, *(meta if has_meta else ())), strict=True)
-        ),
-    )
-
-
-def builder_of_optree(cls: type, library: Builder) -> Builder:
-    """How instances of a class of optree's registry are built: its dataclasses, those of attrs."""
-    module = getattr(library, "__module__", None)
-    if module not in ("optree.dataclasses", "optree.integrations.attrs"):
-        return library
-    is_attrs = module.endswith("attrs")
-    fields: Any = vars(cls)["__attrs_attrs__"] if is_attrs else dataclasses.fields(cls)
-    data = [f.name for f in fields if f.metadata.get("pytree_node", True)]
-    names = {getattr(f, "alias", f.name): f.name for f in fields}
-    return _lenient(
-        cls,
-        library,
-        lambda meta, children: {
-            **dict(zip(data, children, strict=True)),
-            **{names[alias]: value for alias, value in meta},
-        },
-    )
-
-
-def _lenient(
-    cls: type, library: Builder, attributes: Callable[[Any, Any], dict[str, Any]]
-) -> Builder:
-    """The library's function; but a gradient is made past a constructor that refuses its None."""
-
-    def build(aux_data: Any, children: Any) -> Any:
-        try:
-            return library(aux_data, children)
-        except Exception:
-            if not any(child is None for child in children):
-                raise
-        instance: Any = object.__new__(cls)
-        for name, value in attributes(aux_data, children).items():
-            object.__setattr__(instance, name, value)
-        return instance
-
-    return build
+    attributes = lambda names, children: dict(zip(names, children, strict=True))  # noqa: E731
+    return past_constructor.builder(cls, entry.from_iter, attributes)
 
 
 def _of_equinox(cls: type) -> KnownFields | None:

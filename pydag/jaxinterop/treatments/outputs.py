@@ -5,11 +5,13 @@ JAX wants the treatments before it calls the function, whose result isn't known 
 of the result come in groups, one for each treatment that the user named.
 """
 
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
 from jax import tree_util
+from jax.experimental.layout import Format
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import Content, take_apart
@@ -111,14 +113,17 @@ tree_util.register_pytree_node(
     lambda grouped: ((grouped.about, *grouped.groups), None),
     lambda _, parts: Grouped(parts[0], parts[1:]),
 )
+_core.set_filled_class(Grouped)
 
 
 def _is_axis(x: Any) -> bool:
     return x is None or type(x) is int
 
 
+_UNSPECIFIED = type(inspect.signature(jax.jit).parameters["out_shardings"].default)
+_SHARDINGS = (jax.sharding.Sharding, jax.sharding.PartitionSpec, jax.Device, Format, _UNSPECIFIED)
+
+
 def is_sharding(x: Any) -> bool:
     """Whether something is a sharding, or None, which leaves the choice to JAX."""
-    if x is None or isinstance(x, jax.sharding.Sharding | jax.sharding.PartitionSpec | jax.Device):
-        return True
-    return type(x).__name__ in ("Format", "AutoLayout", "UnspecifiedValue")
+    return x is None or isinstance(x, _SHARDINGS)
