@@ -10,6 +10,7 @@ import equinox
 import flax.struct
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import pydag
@@ -186,3 +187,104 @@ def test_other_things_in_attributes_of_functions() -> None:
     for held in (3, X, [X], pj.jit(act(2)), jax.jit(act(2)), act(X)):
         function = act(held)
         assert pj.jit(lambda x, f=function: {"f": f, "y": x})(X)["f"] is function
+
+
+NUMPYS: dict[str, Any] = {
+    "flag": np.bool_(True),
+    "float32": np.float32(3),
+    "int64": np.int64(3),
+    "complex": np.complex64(2j),
+    "bfloat16": np.asarray(2, jnp.bfloat16)[()],
+    "array": np.arange(3.0),
+    "float0": np.zeros((), jax.dtypes.float0),
+    "float0 array": np.zeros((2,), jax.dtypes.float0),
+    "dict": {"a": np.bool_(False), "b": np.zeros(2)},
+    "tuple": (np.float32(1), np.arange(2)),
+}
+
+RETURNING: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
+    "jit": lambda lib, f: lib.jit(f)(X),
+    "jit twice": lambda lib, f: [g := lib.jit(f), g(X), g(X)][1:],
+    "checkpoint": lambda lib, f: lib.checkpoint(f)(X),
+    "value_and_grad": lambda lib, f: lib.value_and_grad(f)(X),
+    "vjp": lambda lib, f: lib.vjp(f, X)[0],
+    "linearize": lambda lib, f: lib.linearize(f, X)[0],
+    "vmap": lambda lib, f: lib.vmap(f)(X),
+    "vmap, one axis each": lambda lib, f: lib.vmap(
+        lambda x: {"a": f(x), "b": x}, out_axes={"a": None, "b": 0}
+    )(X),
+    "cond": lambda lib, f: getattr(lib, "lax", lib).cond(True, f, f, X),
+    "scan": lambda lib, f: getattr(lib, "lax", lib).scan(lambda c, x: (c, f(x)), 1.0, X),
+}
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """The kinds, types and values of a result; or the type of the error."""
+    try:
+        result = call()
+    except Exception as error:
+        return type(error)
+    leaves, structure = jax.tree.flatten(result)
+    found = [(type(x), jnp.result_type(x), np.shape(x), str(np.asarray(x))) for x in leaves]
+    return found, structure
+
+
+@pytest.mark.parametrize("value", NUMPYS.values(), ids=NUMPYS)
+@pytest.mark.parametrize("call", RETURNING.values(), ids=RETURNING)
+@pytest.mark.parametrize("is_disabled", [False, True])
+def test_a_result_of_numpys_comes_out_as_jax_gives_it(
+    value: Any, call: Any, is_disabled: bool
+) -> None:
+    """Scalars, flags, arrays and float0: NumPy has a function `fill` of its own."""
+    with jax.disable_jit(is_disabled):
+        assert outcome(lambda: call(pj, lambda _: value)) == outcome(
+            lambda: call(jax, lambda _: value)
+        )
+
+
+def test_the_derivative_by_an_integer_comes_out() -> None:
+    """An array of float0, bare or in a dict, also where nothing is compiled."""
+
+    def derivative(i: Any) -> Any:
+        return jax.grad(lambda i: i * 2.0, allow_int=True)(i)
+
+    for is_disabled in (False, True):
+        with jax.disable_jit(is_disabled):
+            for found in (
+                pj.jit(derivative)(jnp.int32(1)),
+                pj.jit(lambda i: {"a": derivative(i)})(jnp.int32(1))["a"],
+                pj.grad(lambda i: i * 2.0, allow_int=True)(jnp.int32(1)),
+            ):
+                assert (found.dtype, found.shape) == (jax.dtypes.float0, ())
+
+
+class Filling(pj.Module):
+    """Has the names by which results of the core were known."""
+
+    def __init__(self, tree: Any) -> None:
+        self.tree = tree
+
+    def fill(self, _: Any) -> None:
+        raise AssertionError("this is the user's")
+
+
+def test_the_names_of_a_class_say_nothing() -> None:
+    """A class with a function `fill` and a property `tree` is what it is."""
+    for wrap in (pj.jit, pj.checkpoint, lambda f: f):
+        with jax.disable_jit(wrap is not pj.jit):
+            assert wrap(Filling)(X).tree.tolist() == [0.0, 1.0, 2.0]
+
+
+class Doubling:
+    """A callable with the attributes of a partial."""
+
+    func, args, keywords = None, (), ("a",)
+
+    def __call__(self, x: Any) -> Any:
+        return 2 * x
+
+
+def test_a_callable_with_keywords_is_no_partial() -> None:
+    """In a `Partial` it is an object of a class that isn't registered."""
+    with pytest.raises(TypeError, match=r"args\[0\].func is an object of .*Doubling"):
+        pj.jit(lambda f, x: f(x))(jax.tree_util.Partial(Doubling()), X)
