@@ -15,6 +15,7 @@ from reference_kinds import (
     Shape,
     are_leaves_values,
     build_node,
+    check_nones,
     has_identity,
     kind_of,
     match_node,
@@ -175,7 +176,10 @@ def unflatten(spec: Spec, leaves: Iterable[Any]) -> Any:
                 raise ValueError(f"Too few leaves; expected: {spec.num_leaves}")
             return given[node.leaf]
         if node not in memo:
-            memo[node] = build_node(node.shape, [visit(child) for child in node.children])
+            children = [visit(child) for child in node.children]
+            memo[node] = build_node(node.shape, children)
+            if any(child.shape is None and given[child.leaf] is None for child in node.children):
+                check_nones(node.shape, memo[node], children)
         return memo[node]
 
     tree = visit(spec.root)

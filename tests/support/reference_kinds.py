@@ -176,13 +176,7 @@ def build_node(shape: Shape, children: Sequence[Any]) -> Any:
     """The inverse of `open_node`, always a new object."""
     cls: Any = shape.cls
     if isinstance(shape.registration, Callbacks):
-        made = shape.registration.unflatten(shape.aux, tuple(children))
-        if type(made) is cls and any(child is None for child in children):
-            found = shape.registration.flatten(made)[0]
-            pairs = zip(children, found, strict=False)
-            if any(given is None and held is not None for given, held in pairs):
-                raise TypeError("the class makes something else of None")
-        return made
+        return shape.registration.unflatten(shape.aux, tuple(children))
     by_entry = dict(zip(shape.entries, children, strict=True))
     if isinstance(shape.registration, Fields):
         built = object.__new__(cls)
@@ -200,6 +194,16 @@ def build_node(shape: Shape, children: Sequence[Any]) -> Any:
     if shape.kind == "deque":
         return deque(children, shape.aux)
     return cls(*children) if shape.kind == "namedtuple" else cls(children)
+
+
+def check_nones(shape: Shape, node: Any, children: Sequence[Any]) -> None:
+    """Raises where a node, built with None in the place of a leaf, holds something else there."""
+    if isinstance(shape.registration, Callbacks) and type(node) is shape.cls:
+        found = list(shape.registration.flatten(node)[0])
+        places = [i for i, child in enumerate(children) if child is None]
+        is_kept = len(found) == len(children) and all(found[i] is None for i in places)
+        if not is_kept and len(found) != len(children) - len(places):
+            raise TypeError("the class makes something else of None")
 
 
 def match_node(shape: Shape, obj: Any, registry: Registry) -> list[Any]:
