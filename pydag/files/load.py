@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.ops.select import select_matching
+from pydag.ops.select import data, select_matching
 from pydag.public.tracebacks import short_tracebacks
 from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
 from pydag.registry.names import ClassNames, UnaskedError
@@ -210,7 +210,7 @@ def _filled(
     classes = ClassNames(namespace, asked + own, functions)
     chosen = [True] * len(leaves)
     if only is not None:
-        chosen = select_matching(only, spec, leaves, namespace)
+        chosen = select_matching(only, spec, leaves, namespace, data)
     own_listing = Listing.of(spec)
     configuration = configuration_in(leaves, spec)
     filler = Filler(own_listing, leaves, repr(source.path), chosen, configuration)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.ops.select import is_prefix, select, select_matching
+from pydag.ops.select import data, is_prefix, select, select_matching
 from pydag.typing import Dag, Leaf, Where
 
 from .configuration import Difference, differences_text
@@ -73,7 +73,7 @@ def selected(loaded: Loaded, only: Where | None) -> Loaded:
     """The same, with None in the place of each leaf that isn't selected."""
     if only is None:
         return loaded
-    chosen = select(only, loaded.spec, loaded.leaves, loaded.spec.namespace)
+    chosen = select(only, loaded.spec, loaded.leaves, loaded.spec.namespace, asked=data)
     loaded.leaves = [
         leaf if keep else None for leaf, keep in zip(loaded.leaves, chosen, strict=True)
     ]

@@ -3,7 +3,7 @@
 
 A *selection* is one of these:
 
-* a predicate, called with each distinct leaf;
+* a predicate, called with each distinct leaf; for masks, files, JAX and optimizers with data alone;
 * a class, or a tuple of classes: leaves that are instances, and all that lies below nodes that
   are, on any path;
 * a pattern: text in which `*` stands for anything and `?` for one character. It is compared with
@@ -17,8 +17,8 @@ All of them are linear in objects and edges, however many paths there are: the s
 is handed down the DAG, once along each edge.
 """
 
-import difflib
 import functools
+import numbers
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
@@ -29,31 +29,29 @@ from pydag.public.options import with_options
 from pydag.public.tracebacks import short_tracebacks
 from pydag.structure.kinds import NAMED
 from pydag.structure.listing import Listing, Record, shorten, step_text
+from pydag.structure.near import Near
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Where
-
-_COMPARED = 2000  # so many paths are searched for one with a spelling similar to a pattern
 
 
 def _by_pattern(text: str, spec: PyDagSpec, depth: int, must_match: bool) -> list[bool]:
     found = _core.leaves_by_path(spec, text, depth)
     if must_match and not any(found):
-        raise _no_such_path(text, Listing.of(spec), depth)
+        raise _no_such_path(text, spec, depth)
     return found
 
 
-def _no_such_path(text: str, listing: Listing, depth: int) -> ValueError:
-    """An error that names existing paths with a similar spelling."""
-    paths = []
-    for leaf in listing.leaves[:_COMPARED]:
-        steps = [listing.records[step] for step in listing.way(leaf)[depth:]]
-        paths.append("".join(map(step_text, steps)).removeprefix("."))
-    near = difflib.get_close_matches(text, paths, n=3, cutoff=0.5) or paths[:3]
-    there = f"the nearest that exist: {', '.join(map(shorten, near))}" if near else "there are none"
-    if near == [""]:
+def _no_such_path(text: str, spec: PyDagSpec, depth: int) -> ValueError:
+    """An error that names existing paths with a similar spelling, and what may be meant."""
+    near = Near(Listing.of(spec), depth)
+    paths = near.texts(text)
+    there = f"the nearest that exist: {', '.join(paths)}" if paths else "there are none"
+    if paths == [""]:
         there = "it has one leaf alone, the tree itself"
+    patterns = [p for p in near.patterns(text) if any(_core.leaves_by_path(spec, p, depth))]
+    meant = f"\n  Did you mean {' or '.join(map(repr, patterns))}?" if patterns else ""
     return ValueError(
-        f"which leaves: no path matches the pattern {short_repr(text)}\n  {there}\n"
+        f"which leaves: no path matches the pattern {short_repr(text)}\n  {there}{meant}\n"
         "  A pattern is compared with the whole path of a leaf: * stands for anything, ? for one "
         "character."
     )
@@ -188,13 +186,33 @@ def is_prefix(where: Any, namespace: str = "") -> bool:
     return _is_bool(where) or (tree is not None and _prefix_flags(*tree) is not None)
 
 
+Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
+"""Tells for each leaf of a structure whether it is selected, or predicates are asked about it."""
+
+
+def _all(leaves: Sequence[Leaf], spec: PyDagSpec) -> list[bool]:
+    return [True] * len(leaves)
+
+
+def data(leaves: Sequence[Leaf], spec: PyDagSpec) -> list[bool]:
+    """Which leaves are arrays, or numbers that aren't the configuration of a module."""
+    owned = frozenset().union(*_core.module_leaves(spec))
+    return [
+        (isinstance(leaf, numbers.Number) and i not in owned)
+        or (hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not isinstance(leaf, type))
+        for i, leaf in enumerate(leaves)
+    ]
+
+
 def select(
     where: Where,
     spec: PyDagSpec,
     leaves: Sequence[Leaf],
     namespace: str = "",
     *,
+    asked: Selector = _all,
     depth: int = 0,
+    roots: str | tuple[str, ...] = "tree",
     must_match: bool = False,
 ) -> list[bool]:
     """Whether each distinct leaf is selected.
@@ -204,8 +222,10 @@ def select(
         spec: The structure.
         leaves: Its distinct leaves.
         namespace: The namespace in which a prefix is flattened.
+        asked: Tells which leaves predicates are asked about; they don't select others.
         depth: How many levels below the root of the structure paths begin: each argument of a call
             is a separate root.
+        roots: What a note to an error of a predicate calls the tree, or each of its items.
         must_match: Whether a pattern that no path matches is an error.
 
     Raises:
@@ -226,7 +246,13 @@ def select(
     if type(where) is list:
         found = [False] * len(leaves)
         for item in where:
-            chosen = select(item, spec, leaves, namespace, depth=depth, must_match=must_match)
+            chosen = select(
+                *(item, spec, leaves, namespace),
+                asked=asked,
+                depth=depth,
+                roots=roots,
+                must_match=must_match,
+            )
             found = [a or b for a, b in zip(found, chosen, strict=True)]
         return found
     if tree is not None and not callable(where):
@@ -241,43 +267,52 @@ def select(
             f"path, a prefix of booleans, or a list of such, got {short_repr(where)}\n"
             '  Select a leaf by its path, such as "layers[0].weight".'
         )
-    return list(map(bool, map(where, leaves)))
+    return _by_predicate(where, spec, leaves, asked, roots)
+
+
+def _by_predicate(
+    where: Callable[[Leaf], Any],
+    spec: PyDagSpec,
+    leaves: Sequence[Leaf],
+    asked: Selector,
+    roots: str | tuple[str, ...] = "tree",
+) -> list[bool]:
+    found = list[bool]()
+    try:
+        for leaf, is_asked in zip(leaves, asked(leaves, spec), strict=True):
+            found.append(is_asked and bool(where(leaf)))
+    except Exception as error:
+        error.add_note(f"raised while selecting {_core.path_texts(spec, roots)[len(found)]}")
+        raise
+    return found
 
 
 def select_matching(
-    where: Where, spec: PyDagSpec, leaves: Sequence[Leaf], namespace: str
+    where: Where,
+    spec: PyDagSpec,
+    leaves: Sequence[Leaf],
+    namespace: str,
+    asked: Selector = _all,
 ) -> list[bool]:
     """Like `select`, but raises if there are patterns and none of them matches a path.
 
     A list may have patterns for models of several kinds: one match is enough.
     """
-    found = select(where, spec, leaves, namespace)
+    found = select(where, spec, leaves, namespace, asked=asked)
     if leaves and not any(found):
-        select(where, spec, leaves, namespace, must_match=True)
+        select(where, spec, leaves, namespace, asked=asked, must_match=True)
     return found
-
-
-def where_there(where: Where) -> Where:
-    """The selection; its predicates aren't called with None, which marks a missing leaf."""
-    if type(where) is list:
-        return [where_there(item) for item in where]
-    if isinstance(where, type) or not callable(where) or _flattened(where, "") is not None:
-        return where
-    return lambda leaf: leaf is not None and where(leaf)
 
 
 # For classes that wrap a DAG, a function that makes the mask of an instance from a selection.
 masks: dict[type, Callable[[Any, Where], Any]] = {}
 
-Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
-"""Tells for each leaf of a structure whether it is selected."""
 
-
-def selector(where: Where, namespace: str = "") -> Selector:
+def selector(where: Where, namespace: str = "", asked: Selector = _all) -> Selector:
     """A function that returns for each leaf of a structure whether `where` selects it."""
     if type(where) is types.FunctionType:  # the usual case: no tree and no other selection
-        return lambda leaves, spec: list(map(bool, map(where, leaves)))
-    return lambda leaves, spec: select_matching(where, spec, leaves, namespace)
+        return lambda leaves, spec: _by_predicate(where, spec, leaves, asked)
+    return lambda leaves, spec: select_matching(where, spec, leaves, namespace, asked)
 
 
 @short_tracebacks
@@ -291,7 +326,9 @@ def dag_mask(
     """The DAG with True for each selected leaf and False for every other one.
 
     The tree is the first argument; in `dag_partition(predicate, tree)` it is the second.
-    The mask of a `pydag.jaxinterop.Dag` is again a `Dag`, selected by the paths of its tree.
+    A predicate is called with arrays and numbers, and doesn't select other leaves; the numbers of a
+    module are its configuration. The mask of a `pydag.jaxinterop.Dag` is again a `Dag`, selected by
+    the paths of its tree.
 
     Raises:
         SharingError: A prefix gives one object two answers.
@@ -305,4 +342,4 @@ def dag_mask(
     if type(tree) in masks:
         return masks[type(tree)](tree, where)
     leaves, spec = _core.flatten_at(tree, "tree", is_leaf=is_leaf, **options)
-    return _core.unflatten(spec, selector(where, options.get("namespace", ""))(leaves, spec))
+    return _core.unflatten(spec, selector(where, options.get("namespace", ""), data)(leaves, spec))

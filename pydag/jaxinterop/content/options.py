@@ -55,8 +55,7 @@ class Options(NamedTuple):
                 '  Select by path, such as static="*.config", or name whole arguments by '
                 "static_argnums."
             )
-        where = _without_arrays(self.static) if is_result else self.static
-        flags = select(where, spec, leaves, self.namespace, depth=_depth(roots))
+        flags = self._flags(leaves, spec, roots)
         return [
             i for i, flag in enumerate(flags) if flag and not (is_result and is_array(leaves[i]))
         ]
@@ -70,15 +69,12 @@ class Options(NamedTuple):
         if self.static is None:
             return
         leaves, spec = self.flatten(tree, roots)
-        must_match, depth = bool(leaves), _depth(roots)
-        flags = select(
-            self.static, spec, leaves, self.namespace, depth=depth, must_match=must_match
-        )
+        flags = self._flags(leaves, spec, roots, must_match=bool(leaves))
         if leaves and not any(flags):
             raise ValueError(
                 f"static= selects none of {len(leaves)} leaves: {short_repr(self.static)}\n"
-                "  A predicate is asked about each leaf; a class is that of leaves, or of what "
-                "holds them. Leave it out where nothing is static."
+                "  A predicate is asked about each leaf that is no array; a class is that of "
+                "leaves, or of what holds them. Leave it out where nothing is static."
             )
 
     def has_predicate(self) -> bool:
@@ -87,6 +83,19 @@ class Options(NamedTuple):
         for where in given:  # lists of lists grow it
             given += where if type(where) is list else []
         return any(callable(where) and not isinstance(where, type) for where in given)
+
+    def _flags(
+        self, leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, must_match: bool = False
+    ) -> list[bool]:
+        """What `static=` selects; predicates are asked about what could be static."""
+        assert self.static is not None
+        return select(
+            *(self.static, spec, leaves, self.namespace),
+            asked=lambda leaves, _: [not is_array(leaf) for leaf in leaves],
+            depth=_depth(roots),
+            roots=roots,
+            must_match=must_match,
+        )
 
     def key(self) -> Hashable:
         """These options as a part of a key."""
@@ -116,12 +125,3 @@ def _is_tree(where: Any, namespace: str) -> bool:
     if is_prefix(where, namespace):
         return True
     return type(where) is list and any(_is_tree(item, namespace) for item in where)
-
-
-def _without_arrays(where: Any) -> Any:
-    """A selection whose predicates aren't asked about arrays: those of a result were computed."""
-    if type(where) is list:
-        return [_without_arrays(item) for item in where]
-    if not callable(where) or isinstance(where, type):
-        return where
-    return lambda leaf: not is_array(leaf) and where(leaf)

@@ -88,6 +88,13 @@ def writer_of(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
     return _write_attributes if isinstance(pytree, type) and inherits(cls, pytree) else None
 
 
+def is_module_class(cls: Any, namespace: str) -> bool:
+    """Whether instances are modules: those of pydag and equinox, and what NNX makes."""
+    if not isinstance(cls, type):
+        return False
+    return _core.is_module(cls, namespace) or writer_of(cls) is not None
+
+
 def _write_variable(variable: Any, children: Sequence[Any]) -> None:
     object.__setattr__(variable, _RAW_VALUE, children[0])
 

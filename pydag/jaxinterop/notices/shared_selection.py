@@ -8,8 +8,9 @@ from pydag._core import PyDagSpec
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import Roots, path_texts
-from pydag.ops.select import is_prefix, select, where_there
-from pydag.structure.listing import Listing
+from pydag.jaxinterop.foreign.flax_private import is_module_class
+from pydag.ops.select import is_prefix, select
+from pydag.structure.listing import Listing, step_text
 from pydag.structure.reshared import apart
 from pydag.typing import Leaf, Where
 
@@ -22,7 +23,7 @@ class SharedSelectionWarning(UserWarning):
     """All that a selection selects is at places, too, that it doesn't select.
 
     Such as `wrt="*policy*"` of `{"policy": model, "reference": model}`: the object is selected
-    at all of its places.
+    at all of its places. There is no warning if the other places are in the same module.
     """
 
 
@@ -37,7 +38,8 @@ def selected(
 ) -> Sequence[bool]:
     """Whether `wrt` selects each traced leaf of a tree.
 
-    Warns if it selects two leaves or more, and each is also at a place that it doesn't select.
+    Warns if it selects two leaves or more, and each is also at a place that it doesn't select, and
+    that no module holds together with one that it selects.
 
     Args:
         able: Which of the traced leaves can be selected. Predicates are asked about these.
@@ -53,8 +55,13 @@ def selected(
     if is_one and is_prefix(wrt, namespace):
         return content.traced_among(select(wrt, spec.child(0), asked, namespace))
     depth, must_match = 0 if isinstance(roots, str) else 1, bool(leaves)
-    where = where_there(wrt)
-    flags = select(where, spec, asked, namespace, depth=depth, must_match=must_match)
+    flags = select(
+        *(wrt, spec, asked, namespace),
+        asked=_there,
+        depth=depth,
+        roots=roots,
+        must_match=must_match,
+    )
     chosen = [i for i, can_be in zip(positions, able, strict=True) if can_be and flags[i]]
     _warn(wrt, chosen, spec, asked, roots, depth)
     return content.traced_among(flags)
@@ -79,16 +86,55 @@ def _warn(
     places = apart(listing, spec, 0, lambda _, __, below: [next(numbers) for _ in below])
     picked = frozenset(chosen)
     each = [leaves[i] if i in picked else None for i in places.leaves]
-    flags = select(where_there(where), places.spec, each, spec.namespace, depth=depth)
-    found: dict[bool, dict[int, int]] = {True: {}, False: {}}
+    flags = select(where, places.spec, each, spec.namespace, asked=_there, depth=depth)
+    inside = Listing.of(places.spec)
+    ways = [inside.way(position) for position in inside.leaves]
+    # For each leaf the places that it has by the selection, and all others; with outermost modules.
+    found: dict[bool, dict[int, list[tuple[int, int | None]]]] = {True: {}, False: {}}
     for place, (leaf, flag) in enumerate(zip(places.leaves, flags, strict=True)):
-        found[flag].setdefault(leaf, place)
-    if not found[False].keys() >= picked:
-        return
-    texts, first = path_texts(places.spec, roots), min(picked)
+        steps = ((step, inside.records[step].type) for step in (0, *ways[place]))
+        module = next((i for i, cls in steps if is_module_class(cls, spec.namespace)), None)
+        found[flag].setdefault(leaf, []).append((place, module))
+    pairs, parts = list[tuple[int, int]](), dict[tuple[int, ...], list[list[int]]]()
+    for leaf in sorted(picked):
+        modules = {module for _, module in found[True][leaf]} - {None}
+        far = [place for place, module in found[False].get(leaf, ()) if module not in modules]
+        if not far:
+            return
+        own = found[True][leaf][0][0]
+        pairs.append((own, far[0]))
+        for place in far:
+            start = ways[place][: len(_common([ways[own], ways[place]])) + 1]
+            parts.setdefault(tuple(start), []).append(ways[place][depth:])
+    given = where if type(where) is list else [where]
+    if not all(isinstance(item, str) for item in given):
+        given = [_pattern(inside, [ways[own][depth:] for own, _ in pairs])]
+    both = [*given, *(_pattern(inside, part) for part in parts.values())]
+    texts = path_texts(places.spec, roots)
     warn_at_call(
-        f"wrt selects {texts[found[True][first]]}, and with it {texts[found[False][first]]}, which "
-        "is the same object; and so on for all that it selects\n  If the two only start equal, "
-        "make one of them a copy: pj.tree.copy(...).",
+        f"wrt selects {texts[pairs[0][0]]}, and with it {texts[pairs[0][1]]}, which is the same "
+        "object; and so on for all that it selects\n  If the two only start equal, make one of "
+        "them a copy: pj.tree.copy(...). If both are meant, select both: "
+        f"wrt={both}.",
         SharedSelectionWarning,
     )
+
+
+def _there(leaves: Sequence[Leaf], _: PyDagSpec) -> list[bool]:
+    return [leaf is not None for leaf in leaves]
+
+
+def _common(ways: Sequence[Sequence[int]]) -> list[int]:
+    """The steps with which all ways begin."""
+    steps = itertools.takewhile(lambda steps: len(set(steps)) == 1, zip(*ways, strict=False))
+    return [step for step, *_ in steps]
+
+
+def _pattern(listing: Listing, ways: Sequence[Sequence[int]]) -> str:
+    """A pattern of the paths that begin as all these do."""
+    common = _common(ways)
+    text = "".join(step_text(listing.records[step]) for step in common)
+    after = {step_text(listing.records[way[len(common)]])[0] for way in ways if way[len(common) :]}
+    if len(after) == 1 and text and not text.endswith("]"):
+        text += after.pop()
+    return (f"{text}*" if len(ways) > 1 else text).removeprefix(".")

@@ -8,6 +8,7 @@ import jax
 
 import pydag._core as _core
 from pydag.ops.select import dag_mask
+from pydag.structure.text import short_repr
 from pydag.typing import Dag, Where
 
 from .nested import is_variable_class
@@ -22,6 +23,9 @@ def mask(tree: Dag, where: Where | None = None, *, namespace: str = "") -> Calla
         where: Given, `tree` is the model, and the mask is that of `pydag.dag_mask(tree, where)`.
         namespace: As in `pydag.dag_flatten`.
 
+    Raises:
+        TypeError: The tree is a selection.
+
     >>> import optax
     >>> model = {"weight": jnp.ones(2), "scale": jnp.ones(())}
     >>> decayed = optax.add_decayed_weights(0.1, mask(model, "*weight*"))
@@ -30,6 +34,12 @@ def mask(tree: Dag, where: Where | None = None, *, namespace: str = "") -> Calla
     >>> tx.update(zeros, tx.init(model), model)[0]["scale"].item()
     0.0
     """
+    if isinstance(tree, str) or (callable(tree) and _core.is_leaf(tree, namespace=namespace)):
+        raise TypeError(
+            f"mask takes the model first, got {short_repr(tree)}, which would be one answer for "
+            "all\n  A selection is the second argument: pj.mask(model, where), such as "
+            'pj.mask(model, "*.weight"). Labels are a tree like the model.'
+        )
     answers = tree if where is None else dag_mask(tree, where, namespace=namespace)
     return _Mask(answers, namespace)
 

@@ -12,7 +12,7 @@ from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.typed import T
-from pydag.ops.select import masks, select_matching, where_there
+from pydag.ops.select import data, masks, select_matching
 from pydag.structure.text import bounded_repr
 from pydag.typing import Identity, Leaf, Where
 
@@ -192,7 +192,7 @@ def _mask(dag: Dag[Any], where: Where) -> Dag[Any]:
     """The mask of a Dag: by the paths of its tree."""
     leaves, content = dag.parts()
     everything = content.all_leaves(leaves)
-    chosen = select_matching(where_there(where), content.spec, everything, dag._options.namespace)
+    chosen = select_matching(where, content.spec, everything, dag._options.namespace, data)
     return dag_of(content, content.traced_among(chosen), dag._options)
 
 
