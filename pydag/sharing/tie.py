@@ -13,6 +13,7 @@ import optree
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.public.options import with_options
+from pydag.sharing.paths import suggests_paths
 from pydag.sharing.refs import copy_of_leaf
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, Leaf, Path
@@ -23,24 +24,7 @@ PathLike = Path | optree.PyTreeAccessor
 
 
 def _path(path: PathLike) -> Path:
-    if isinstance(path, optree.PyTreeAccessor):
-        return tuple(path.path)
-    if type(path) is not tuple:
-        raise TypeError(
-            f"a path is a tuple of entries or an accessor, got {short_repr(path)}{_advice(path)}"
-        )
-    return path
-
-
-def _advice(path: object) -> str:
-    """A suggestion for something that isn't a path; empty if there is none."""
-    if isinstance(path, str):
-        return f"\n  Write ({short_repr(path)},) for one entry."
-    if not isinstance(path, list):
-        return ""
-    if path and all(isinstance(item, tuple | list | optree.PyTreeAccessor) for item in path):
-        return "\n  Give each path as an argument of its own: (tree, *paths)."
-    return f"\n  Write a tuple: {short_repr(tuple(path))}."
+    return tuple(path.path) if isinstance(path, optree.PyTreeAccessor) else path
 
 
 class _Calls(threading.local):
@@ -61,6 +45,7 @@ def note_untie() -> None:
 
 
 @with_options
+@suggests_paths
 def tie(
     tree: T,
     path: PathLike,
@@ -97,6 +82,7 @@ def tie(
 
 
 @with_options
+@suggests_paths
 def untie(
     tree: T,
     *paths: PathLike,
