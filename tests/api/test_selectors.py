@@ -249,3 +249,109 @@ def test_keys_that_raise() -> None:
     assert selected({Hostile(refuse): w}, "[<*Hostile object at *>]") == [True]
     with pytest.raises(KeyboardInterrupt):
         selected({Hostile(interrupt): w}, "*x")
+
+
+@pydag.register_fields
+class Block:
+    """Holds what it is given."""
+
+    def __init__(self, weight: Any, bias: Any) -> None:
+        self.weight, self.bias = weight, bias
+
+
+SHARED = Block(w, v)
+MODEL = Model(Block(w, v), Block(1.0, 2.0), SHARED)
+NESTED = {"params": {"dense": {"kernel": 1, "bias": 2}, "out": {"kernel": 3}}, "mlp/~/linear": [4]}
+TIED = {"enc": SHARED, "head": {"w": w, "more": SHARED}}
+
+
+@pytest.mark.parametrize(
+    ("tree", "pattern", "meant"),
+    [
+        (MODEL, "**/weight", "*.weight"),
+        (MODEL, "layers", "layers*"),
+        (MODEL, "layers.0.weight", "layers[0].weight"),
+        (MODEL, "layers/1/weight", "layers[1].weight"),
+        (MODEL, "layers[-1].bias", "layers[2].bias"),
+        (MODEL, "layers.*.bias", "layers*.bias"),
+        (MODEL, "layers[:].bias", "layers*.bias"),
+        (MODEL, "weight", "*.weight"),
+        (MODEL, "model.layers[0]*", "layers[0]*"),
+        (MODEL, "Layers[0].Weight", "layers[0].weight"),
+        (MODEL, "layrs.0.wieght", "layers[0].weight"),  # codespell:ignore
+        (NESTED, "params/dense/kernel", "['params']['dense']['kernel']"),
+        (NESTED, "params.*", "['params']*"),
+        (NESTED, "dense", "*['dense']*"),
+        (NESTED, "*.kernel", "*['kernel']"),
+        (NESTED, "mlp/~/linear", "['mlp/~/linear']*"),
+        (TIED, "enc.*", "['enc']*"),
+        (TIED, "head.w", "['head']['w']"),
+        (TIED, "head/more/bias", "['head']['more'].bias"),
+    ],
+)
+def test_what_a_pattern_may_mean(tree: Any, pattern: str, meant: str) -> None:
+    """Spellings of other libraries are corrected, and what is suggested matches."""
+    with pytest.raises(ValueError, match="no path matches the pattern") as caught:
+        dag_mask(tree, pattern)
+    assert f"Did you mean {meant!r}" in str(caught.value)
+    assert any(selected(tree, meant))
+
+
+def test_the_nearest_path_is_one_of_all() -> None:
+    """Also a path that isn't the first of a shared leaf is suggested."""
+    with pytest.raises(ValueError, match=r"the nearest that exist: \['head'\]\['more'\].bias"):
+        dag_mask(TIED, "['head']['mor'].bias")
+    assert selected(TIED, "['head']['more'].bias") == [True, False]
+
+
+def test_suggestions_are_quick_where_paths_are_many() -> None:
+    """A pattern that matches nothing in a tree with 2 ** 60 paths is an error at once."""
+    tree: Any = [w]
+    for _ in range(60):
+        tree = [tree, tree]
+    started = time.perf_counter()
+    with pytest.raises(ValueError, match="no path matches"):
+        dag_mask(tree, "weight")
+    assert time.perf_counter() - started < 5
+
+
+class Sized:
+    """Looks like an array."""
+
+    shape, dtype = (2, 3), "float32"
+    ndim = 2
+
+
+def test_predicates_of_masks_get_arrays_and_numbers() -> None:
+    """Text, functions, classes and other objects aren't selected, nor is a predicate asked."""
+    asked: list[Any] = []
+    big = Sized()
+    tree = {"a": big, "f": print, "g": len, "n": 3, "s": "text", "t": Sized, "x": w, "z": 1.5}
+    mask = dag_mask(tree, lambda leaf: asked.append(leaf) or True)
+    assert asked == [big, 3, 1.5]
+    assert [key for key, flag in mask.items() if flag] == ["a", "n", "z"]
+    assert dag_mask({"a": big, "f": print}, lambda leaf: leaf.ndim > 1) == {"a": True, "f": False}
+    assert dag_mask({"a": big, "f": print}, [lambda leaf: leaf.ndim > 1, "*f*"])["f"] is True
+
+
+def test_predicates_elsewhere_get_every_leaf() -> None:
+    """`dag_partition`, whose predicate is optree's, and `where=` of maps ask about all leaves."""
+    tree = {"f": print, "n": 3, "s": "text"}
+    assert pydag.dag_partition(lambda leaf: isinstance(leaf, str), tree)[0]["s"] == "text"
+    assert pydag.dag_map(str.upper, tree, where=lambda leaf: isinstance(leaf, str))["s"] == "TEXT"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: dag_mask({"a": [1, 2], "f": print}, f),
+        lambda f: dag_mask({"a": [1, 2], "f": print}, ["*f*", f]),
+        lambda f: pydag.dag_partition(f, {"a": [1, 2]}),
+        lambda f: pydag.dag_map(abs, {"a": [1, 2]}, where=f),
+    ],
+)
+def test_an_error_of_a_predicate_names_the_path(call: Any) -> None:
+    """As a note; the error is the user's own."""
+    with pytest.raises(AttributeError) as caught:
+        call(lambda leaf: leaf == 1 or leaf.missing)
+    assert caught.value.__notes__ == ["raised while selecting tree['a'][1]"]

@@ -507,3 +507,49 @@ def test_update_of_instances_that_are_not_frozen() -> None:
     target = [Plain(1), Defined(2), Pair(3, 4)]
     dag_update(target, [Plain(10), Defined(20), Pair(30, 40)])
     assert target == [Plain(10), Defined(20), Pair(30, 40)]
+
+
+@pydag.register_fields
+class Named:
+    """Holds what it is given."""
+
+    def __init__(self, blocks: Any, head: Any) -> None:
+        self.blocks, self.head = blocks, head
+
+
+BLOCK = {"weight": [1.0]}
+NAMED = Named([BLOCK, {"weight": [2.0]}], {"w": BLOCK})
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("blocks.0", ("blocks", 0)),
+        ("blocks[1]", ("blocks", 1)),
+        ("blocks/0/weight", ("blocks", 0, "weight")),
+        ("model.blocks.0.weight", ("blocks", 0, "weight")),
+        ("blocks[-1]", ("blocks", 1)),
+        ("head.w.weight", ("head", "w", "weight")),
+        (["blocks", 0], ("blocks", 0)),
+        (("blocks.0",), ("blocks", 0)),
+        (("blocks", "0"), ("blocks", 0)),
+        (("head", "ww"), ("head", "w")),
+    ],
+)
+def test_the_path_that_is_meant(written: Any, path: Any) -> None:
+    """An error about a path names the one that exists, in every function that takes paths."""
+    for call in (lambda p: untie(NAMED, p), lambda p: tie(NAMED, ("blocks", 0), p)):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            call(written)
+        assert str(path) in str(caught.value)
+    at: Any = NAMED
+    for entry in path:
+        at = getattr(at, entry) if isinstance(at, Named) else at[entry]
+
+
+def test_paths_in_a_list() -> None:
+    """The error gives them as arguments; and where no path is near it names some that exist."""
+    with pytest.raises(TypeError, match=r"argument of its own: \('blocks', 0\), \('head',\)\."):
+        untie(NAMED, ["blocks.0", "head"])  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(TypeError, match=r"a tuple, such as \('blocks', 0, 'weight', 0\) or"):
+        untie(NAMED, "zzz")  # type: ignore[arg-type]

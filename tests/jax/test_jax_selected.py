@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from operations import python_calls
 
@@ -183,3 +185,79 @@ def test_an_array_that_is_selected() -> None:
     """It can't be part of a key; the error says which one it is."""
     with pytest.raises(TypeError, match=r"args\[0\]\.w is an array and selected by static="):
         jaxinterop.jit(kinds, static="w")(Layer())
+
+
+class Held(jaxinterop.Module):
+    """A module that holds more than arrays."""
+
+    def __init__(self) -> None:
+        self.w, self.b = jnp.ones((2, 2)), jnp.ones(2)
+        self.act, self.name, self.width, self.steps = jnp.tanh, "held", 3, jnp.int32(0)
+
+
+def is_matrix(leaf: Any) -> bool:
+    return leaf.ndim > 1  # type: ignore[no-any-return]
+
+
+def summed(model: Any) -> Any:
+    return model.w.sum() + model.b.sum()
+
+
+def test_one_predicate_for_all(tmp_path: Any) -> None:
+    """It is asked about arrays and data: no function, text or configuration of the model."""
+    model = Held()
+    gradient = jaxinterop.grad(summed, wrt=is_matrix)(model)
+    assert (gradient.w.tolist(), gradient.b) == ([[1.0, 1.0], [1.0, 1.0]], None)
+    state = jaxinterop.optimizer(optax.adam(0.1), wrt=is_matrix).init(model)
+    assert list(state[0].mu) == ["w"]
+    mask = pydag.dag_mask(model, is_matrix)
+    assert [mask.w, mask.b, mask.act, mask.name, mask.width] == [True, *[False] * 4]
+    assert jaxinterop.mask(model, is_matrix)({"w": 1, "b": 2}) == {"w": True, "b": False}
+    inner = pydag.dag_mask(Dag(model), is_matrix).tree
+    assert (inner.w, inner.b) == (True, False)
+    jaxinterop.save(tmp_path / "m", model)
+    like = Held()
+    loaded = jaxinterop.load(tmp_path / "m", like, only=is_matrix)
+    assert loaded.b is like.b
+    assert loaded.w is not like.w
+
+
+def test_a_predicate_of_static() -> None:
+    """It is asked about every leaf that could be static, and no array."""
+    asked: list[Any] = []
+
+    def is_text(leaf: Any) -> bool:
+        asked.append(leaf)
+        return isinstance(leaf, str)
+
+    jaxinterop.jit(summed, static=is_text)(Held())
+    assert set(asked) == {jnp.tanh, "held", 3}
+
+
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [
+        (lambda f: jaxinterop.grad(summed, wrt=f)(Held()), "args[0].b"),
+        (lambda f: jaxinterop.jit(jaxinterop.grad(summed, wrt=f))(Held()), "args[0].b"),
+        (lambda f: jaxinterop.grad(lambda x, m: m["w"], 1, wrt=[f])(0, {"w": 1.0}), "args[1]['w']"),
+        (lambda f: jaxinterop.optimizer(optax.sgd(0.1), wrt=f).init(Held()), "params.b"),
+        (lambda f: jaxinterop.mask(Held(), f), "tree.b"),
+        (lambda f: jaxinterop.jit(summed, static=f)(Held()), "args[0].act"),
+    ],
+)
+def test_an_error_of_a_predicate_names_the_leaf(call: Any, path: str) -> None:
+    """As a note."""
+    with pytest.raises(AttributeError) as caught:
+        call(lambda leaf: leaf.missing)
+    assert caught.value.__notes__[0] == f"raised while selecting {path}"
+
+
+@pytest.mark.parametrize(
+    "selection", ["*.weight", "w", is_matrix, jnp.ndim, jax.Array, functools.partial(is_matrix)]
+)
+def test_a_mask_without_a_model(selection: Any) -> None:
+    """It would be one answer for every leaf."""
+    with pytest.raises(TypeError, match=r"pj\.mask\(model, where\)"):
+        jaxinterop.mask(selection)
+    with pytest.raises(TypeError, match=r"pj\.mask\(model, where\)"):
+        jaxinterop.mask(selection, Held())

@@ -9,6 +9,7 @@ from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, Roots
 from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import Origins, refs_among, unpack
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs
@@ -88,11 +89,14 @@ class Call:
             updated: Which arguments are updated; None for a wrapper that has no such option.
         """
         content, options, refs, count = self.content, self._options, self.refs, len(self._all)
+        start = Start(self._all, content.spec.num_shared)
 
         def flat(*leaves: Leaf) -> Any:
             given = iter(leaves)
             inside = [refs[i] if i in refs else next(given) for i in range(count)]
-            result, update = run(get(), content.build(inside), options, source, updated=updated)
+            tree = content.build(inside)
+            equal = start.starts_equal(inside)
+            result, update = run(get(), tree, options, source, updated=updated, starts_equal=equal)
             packed = pack(result, refs_among(content, inside))
             return update.beside(packed) if updated else packed
 

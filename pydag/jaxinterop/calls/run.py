@@ -12,7 +12,7 @@ import pydag._core as _core
 from pydag.jaxinterop.content.leaves import is_array
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, path_texts
-from pydag.jaxinterop.notices.lost_tie import warn_of_lost_ties
+from pydag.jaxinterop.notices.lost_tie import StartsEqual, has_one_value, warn_of_lost_ties
 from pydag.jaxinterop.notices.lost_update import warn_of_lost_updates, warn_of_unchangeable
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.treatments.arguments import (
@@ -102,6 +102,7 @@ def run(
     updated: Chosen | None = None,
     donated: Collection[int] = (),
     is_staged: bool = True,
+    starts_equal: StartsEqual = has_one_value,
 ) -> tuple[Dag, Update]:
     """The result of a function, and what it writes into arguments that are updated.
 
@@ -110,6 +111,7 @@ def run(
         updated: Which arguments are updated; None for a wrapper that has no such option.
         donated: The positions of donated leaves.
         is_staged: Whether the function is traced to be run later.
+        starts_equal: Tells which leaves had one value everywhere when they were passed.
     """
     given = Given.of(tree, options, CALL)
     own = UpdatedArguments(given, updated, donated, is_staged) if updated else None
@@ -117,7 +119,7 @@ def run(
         warn_of_unchangeable(given, updated.spots(*tree), source)
     args = tuple(map(unwrapped, tree[0]))
     kwargs = {name: unwrapped(argument) for name, argument in tree[1].items()}
-    result, changes = _called(fun, args, kwargs, given, source)
+    result, changes = _called(fun, args, kwargs, given, source, starts_equal)
     update = Update() if own is None else own.update(result)
     if changes:
         spots, has_option = [] if own is None else own.spots, updated is not None
@@ -126,11 +128,16 @@ def run(
 
 
 def run_body(
-    fun: Callable[..., Any], args: Args, options: Options, source: Source, *names: str
+    fun: Callable[..., Any],
+    args: Args,
+    options: Options,
+    source: Source,
+    *names: str,
+    starts_equal: StartsEqual = has_one_value,
 ) -> Dag:
     """The result of the body of a loop. Messages use the names that `names_in_body` finds."""
     given = Given.of(args, options, names_in_body(fun, *names))
-    result, changes = _called(fun, args, {}, given, source)
+    result, changes = _called(fun, args, {}, given, source, starts_equal)
     if changes:
         warn_of_lost_updates(given, changes, result, source)
     return result
@@ -153,7 +160,12 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def _called(
-    fun: Callable[..., Any], args: Args, kwargs: Kwargs, given: Given, source: Source
+    fun: Callable[..., Any],
+    args: Args,
+    kwargs: Kwargs,
+    given: Given,
+    source: Source,
+    starts_equal: StartsEqual,
 ) -> tuple[Dag, Sequence[Change]]:
     """The result of a function, and what it changed. Warns of lost ties."""
     before = num_unties()
@@ -163,7 +175,7 @@ def _called(
         _blame_number(error, given)
         raise
     if given.spec.num_shared and num_unties() == before:
-        warn_of_lost_ties(given, result, source)
+        warn_of_lost_ties(given, result, source, starts_equal)
     return result, given.changes()
 
 

@@ -14,6 +14,7 @@ from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.difference import ChangingNumbers, explain_miss
+from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.packed.packed import unpack
 from pydag.jaxinterop.refs import contents
@@ -121,7 +122,8 @@ class CompiledFunction:
                 explain_miss(self.source, content, earlier)
             donated = self._donated_leaves(call, content, leaves) if self._given.donated else ()
             shardings = self._shardings(call, content)
-            program = Program(self._recipe, content, donated, shardings, refs)
+            start = Start(leaves, content.spec.num_shared)
+            program = Program(self._recipe, content, start, donated, shardings, refs)
             if len(self._programs) >= _MOST:
                 self.forget()
             self._programs[key] = program

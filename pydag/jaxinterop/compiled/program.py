@@ -21,6 +21,7 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
 from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import refs_among
 from pydag.jaxinterop.refs import contents
@@ -44,14 +45,17 @@ class Recipe(NamedTuple):
     jax_options: dict[str, Any]  # of `jax.jit`
     unties: list[bool]  # not empty once the function has untied something on purpose
 
-    def flat(self, content: Content, donated: frozenset[int]) -> Callable[..., Any]:
+    def flat(self, content: Content, donated: frozenset[int], start: Start) -> Callable[..., Any]:
         """The function of leaves that JAX traces; `donated` are positions among all."""
 
         def flat(*leaves: Leaf) -> Any:
             before = num_unties()
             tree: Any = content.build(leaves)
             result, update = run(
-                self.get(), tree, self.options, self.source, updated=self.updated, donated=donated
+                *(self.get(), tree, self.options, self.source),
+                updated=self.updated,
+                donated=donated,
+                starts_equal=start.starts_equal(leaves),
             )
             if num_unties() != before:
                 self.unties.append(True)
@@ -66,6 +70,7 @@ class Program:
 
     Args:
         content: Of the arguments.
+        start: The arrays of the first call.
         donated: Positions among the traced leaves.
         shardings: One for each traced leaf; None where nothing is said.
         refs: Positions, among the traced leaves, of refs whose contents are passed.
@@ -75,6 +80,7 @@ class Program:
         self,
         recipe: Recipe,
         content: Content,
+        start: Start,
         donated: _Positions,
         shardings: Sequence[Any] | None,
         refs: _Positions,
@@ -83,7 +89,7 @@ class Program:
         self._recipe, self._donated, self._shardings = recipe, donated, shardings
         self._positions = content.traced_positions()
         self._in_lists = len(self._positions) > _FEW
-        flat = recipe.flat(content, frozenset(self._positions[i] for i in donated))
+        flat = recipe.flat(content, frozenset(self._positions[i] for i in donated), start)
         self._closes_over_refs = False
         may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
         self._copy: Callable[[Leaf], Leaf] | None = _copy if donated and may_repeat else None

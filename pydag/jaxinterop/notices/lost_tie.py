@@ -5,7 +5,10 @@ A result, or a part of it, has the structure of an argument when sharing is igno
 of the argument is two objects in it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,8 +19,9 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import LostTieWarning
 from pydag.jaxinterop.content.leaves import is_number, is_traced
-from pydag.jaxinterop.content.paths import CALL, LeavesByPath
+from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.foreign.flax_private import is_module_class
 from pydag.jaxinterop.treatments.arguments import spot_text
 from pydag.jaxinterop.updates.changes import Given
 from pydag.structure.listing import Listing
@@ -27,10 +31,64 @@ from pydag.typing import Dag, Leaf, Path
 from .source import Source
 
 _MOST_PARTS = 200  # of a result are compared with an argument
-_MOST_ELEMENTS = 1 << 20  # of an array are read
+
+StartsEqual = Callable[[Leaf], bool]
+"""Whether a leaf that a function gets had one value everywhere when a caller passed it."""
 
 
-def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
+class Start:
+    """The arrays with which a function was made. They aren't owned.
+
+    They are read when JAX traces the function, if a tie looks lost, and the answers serve all
+    traces. Tracers, and arrays of which this process has a part only, aren't read.
+
+    Args:
+        leaves: The traced leaves of the arguments.
+        num_shared: How many objects are shared; without any, no tie is lost.
+    """
+
+    def __init__(self, leaves: Sequence[Leaf], num_shared: int) -> None:
+        arrays = leaves if num_shared else ()
+        self._arrays = [weakref.ref(x) if _is_readable(x) else None for x in arrays]
+        self._known = dict[int, bool]()
+
+    def starts_equal(self, inside: Sequence[Leaf]) -> StartsEqual:
+        """The answers for the leaves that stand for these arrays now."""
+        arrays, self._arrays = self._arrays, []
+        places = {id(leaf): place for place, leaf in enumerate(inside)}
+
+        def answer(leaf: Leaf) -> bool:
+            place = places.get(id(leaf), -1)
+            if place in self._known or place not in range(len(arrays)):
+                return self._known.get(place, False) or has_one_value(leaf)
+            reference = arrays[place]
+            array = None if reference is None else reference()
+            self._known[place] = array is not None and has_one_value(array)
+            return self._known[place]
+
+        return answer
+
+
+def _is_readable(leaf: Leaf) -> bool:
+    if not isinstance(leaf, jax.Array | np.ndarray) or isinstance(leaf, jax.core.Tracer):
+        return False
+    return not jax_private.is_ref(leaf) and getattr(leaf, "is_fully_addressable", True)
+
+
+@jax.jit
+def _are_equal(array: Any) -> Any:
+    return (array == array[(0,) * array.ndim]).all()
+
+
+def has_one_value(array: Leaf) -> bool:
+    """Whether all elements of an array are equal; False if it can't be read."""
+    if not _is_readable(array) or getattr(array, "is_deleted", bool)():
+        return False
+    with jax.transfer_guard("allow"), jax.ensure_compile_time_eval():
+        return array.size < 2 or bool(_are_equal(array))
+
+
+def warn_of_lost_ties(given: Given, result: Dag, source: Source, starts_equal: StartsEqual) -> None:
     """Warns of the first argument that comes back without a tie that it had when it was given."""
     listing = Listing.of(given.spec)
     arguments = list(zip(given.spec.children(), listing.children(0), strict=True))
@@ -43,7 +101,7 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
     for name, (spec, position) in zip(names, arguments, strict=True):
         if not spec.num_shared:
             continue
-        lost = _lost_tie(spec, given, position, result)
+        lost = _lost_tie(spec, given, position, result, starts_equal)
         if lost is not None:
             root, one, other = lost
             source.warn(
@@ -59,7 +117,7 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source) -> None:
 
 
 def _lost_tie(
-    spec: PyDagSpec, given: Given, position: int, result: Dag
+    spec: PyDagSpec, given: Given, position: int, result: Dag, starts_equal: StartsEqual
 ) -> tuple[str, str, str] | None:
     """The part of the result that lacks a tie of the argument at a position, and two places."""
     for root, part in _parts(result):
@@ -68,37 +126,52 @@ def _lost_tie(
         found, own = given.options.flatten(part)
         if own == spec or own.num_paths != spec.num_paths:
             continue
-        # It is a prefix where it shares less, and nothing else differs.
-        if not (own.is_prefix(spec) or unfold_alike(own, spec)):
+        a, b = Listing.of(spec), Listing.of(own)
+        pairs = _matched(a, b)
+        if pairs is None:
             continue
-        below = Listing.of(given.spec).leaves_below(position)
-        leaves = [given.leaves[i] for i in below]
-        by_path = LeavesByPath(spec, range(spec.num_leaves))
-        numbers = [by_path.at(path) for path in own.paths()]
-        pairs = zip(numbers, found, strict=True)
-        if all(_have_one_type(leaves[number], leaf) for number, leaf in pairs):
-            kept = set(map(id, found))
-            if kept <= set(map(id, given.leaves)) and not kept <= set(map(id, leaves)):
-                continue  # another argument, as it was given
-            lost = _two_of_one(spec, leaves, own, numbers, found) or _two_nodes(spec, own)
-            if lost is not None:
-                return root, *lost
+        leaves = [given.leaves[i] for i in Listing.of(given.spec).leaves_below(position)]
+        same = (
+            _have_one_type(leaves[a.leaf_numbers[i]], found[b.leaf_numbers[j]])
+            for i, j in pairs
+            if i in a.leaf_numbers
+        )
+        kept, own_leaves = set(map(id, found)), set(map(id, leaves))
+        is_another = kept <= set(map(id, given.leaves)) and not kept <= own_leaves
+        if is_another or not all(same):  # another argument, as it was given
+            continue
+        places = defaultdict[int, list[int]](list)  # for each object what it is in the result
+        for i, j in sorted(pairs):
+            if a.records[i].number >= 0:
+                places[i].append(j)
+        for i, matches in places.items():
+            for one, other in itertools.pairwise(matches):
+                below = (leaves[leaf] for leaf in a.leaves_below(i))
+                if _is_meant(a, spec.namespace, b.path(one), b.path(other)) and not all(
+                    _is_plain(leaf) or starts_equal(leaf) for leaf in below
+                ):
+                    return root, b.path_text(one), b.path_text(other)
     return None
+
+
+def _matched(a: Listing, b: Listing) -> list[tuple[int, int]] | None:
+    """Which objects of two structures are at one path; None if more than sharing differs."""
+    found, walk = [], Walk([(0, 0)])
+    for i, j in walk:
+        x, y = a.records[i], b.records[j]
+        if not x.fits(y) or x.detail != y.detail:
+            return None
+        found.append((i, j))
+        for child, match in zip(a.children(i), b.children(j), strict=True):
+            if a.records[child].entry != b.records[match].entry:
+                return None
+            walk.add([(a.target(child), b.target(match))])
+    return found
 
 
 def unfold_alike(one: PyDagSpec, other: PyDagSpec) -> bool:
     """Whether two structures differ in sharing alone."""
-    a, b = Listing.of(one), Listing.of(other)
-    walk = Walk([(0, 0)])
-    for i, j in walk:
-        x, y = a.records[i], b.records[j]
-        if not x.fits(y) or x.detail != y.detail:
-            return False
-        for child, match in zip(a.children(i), b.children(j), strict=True):
-            if a.records[child].entry != b.records[match].entry:
-                return False
-            walk.add([(a.target(child), b.target(match))])
-    return True
+    return _matched(Listing.of(one), Listing.of(other)) is not None
 
 
 def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
@@ -124,106 +197,42 @@ def _have_one_type(one: Leaf, other: Leaf) -> bool:
     return _core.is_same_value(one, other)
 
 
-def _two_of_one(
-    spec: PyDagSpec,
-    leaves: Sequence[Leaf],
-    own: PyDagSpec,
-    numbers: Sequence[int],
-    found: Sequence[Leaf],
-) -> tuple[str, str] | None:
-    """Two places of one leaf of the argument that hold two objects in the result.
+def _is_meant(listing: Listing, namespace: str, one: Path, other: Path) -> bool:
+    """Whether one object at two paths is a tie: what modules hold, or layers of several leaves.
 
-    None if the two were probably not tied on purpose, or are in copies, which may become two.
+    It isn't for items of tuples, for parts that are copies of each other (but for a module that is
+    in a module twice), and for the only leaf that two parts outside of modules have in common.
     """
-    texts, listing = _core.path_texts(own, ""), Listing.of(spec)
-    copies = parallel_copies(listing)
-    met: dict[int, dict[int | None, int]] = {}  # for each leaf, its first place in each copy
-    for place, (number, path) in enumerate(zip(numbers, own.paths(), strict=True)):
-        copy = _copy_of(listing, path, copies)
-        before = [
-            p
-            for c, p in met.setdefault(number, {}).items()
-            if (c == copy or None in (c, copy)) and found[p] is not found[place]
-        ]
-        met[number].setdefault(copy, place)
-        if not before or _starts_equal(leaves[number]):
-            continue
-        slots = listing.slots_of(listing.leaves[number])
-        kinds = {listing.records[listing.parents[slot]].kind for slot in slots}
-        if kinds.isdisjoint(("tuple", "namedtuple")):
-            return texts[before[0]], texts[place]
-    return None
+    ways = []
+    for path in (one, other):
+        way = [0]
+        for entry in path:
+            below = listing.children(way[-1])
+            step = next(child for child in below if listing.records[child].entry == entry)
+            way.append(listing.target(step))
+        ways.append(way)
+    depth = next(i for i, (x, y) in enumerate(zip(one, other, strict=False)) if x != y)
+    first, second = ways
+    records = [listing.records[position] for position in first[: depth + 1]]
+    holders = [listing.records[way[-2]] for way in ways]
+    if any(record.kind in _TUPLES for record in (records[-1], *holders)):
+        return False
+    in_module = any(
+        r.kind in ("fields", "custom type") and not issubclass(r.type, Mapping) for r in records
+    )
+    at, parts = records[-1], (first[depth + 1], second[depth + 1])
+    ours, theirs = (set(listing.leaves_below(part)) for part in parts)
+    if len(ours & theirs) == 1:
+        return in_module
+    classes = at.type, listing.records[first[-1]].type
+    is_layer = all(is_module_class(cls, namespace) for cls in classes)
+    return ours != theirs or is_layer or at.kind in ("list", "deque")
 
 
-def _two_nodes(spec: PyDagSpec, own: PyDagSpec) -> tuple[str, str] | None:
-    """Two places of one node of the argument that hold two nodes, while all leaves are shared."""
-    a, b = Listing.of(spec), Listing.of(own)
-    if parallel_copies(a):
-        return None
-    met: dict[int, tuple[int, int]] = {}  # for each object its first match, and where that stands
-    walk = Walk([(0, 0)])
-    for i, j in walk:
-        if a.records[i].kind in ("tuple", "namedtuple"):
-            continue
-        for child, match in zip(a.children(i), b.children(j), strict=True):
-            if a.records[child].entry != b.records[match].entry:
-                return None
-            target = a.target(child), b.target(match)
-            known, place = met.setdefault(target[0], (target[1], match))
-            if known != target[1] and not a.records[target[0]].is_leaf:
-                return b.path_text(place), b.path_text(match)
-            walk.add([target])
-    return None
+_TUPLES = ("tuple", "namedtuple")
 
 
-def _copy_of(listing: Listing, path: Path, copies: frozenset[int]) -> int | None:
-    """Which of the copies a place is in."""
-    position = 0
-    for entry in path if copies else ():
-        children = listing.children(position)
-        position = next(child for child in children if listing.records[child].entry == entry)
-        if position in copies:
-            return position
-        position = listing.target(position)
-    return None
-
-
-def _starts_equal(leaf: Leaf) -> bool:
-    """Whether an array is one by chance: integers, keys, and what has one value everywhere."""
+def _is_plain(leaf: Leaf) -> bool:
+    """Whether a leaf is one by chance: no array, an integer or a key."""
     dtype = getattr(leaf, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, np.inexact):
-        return True
-    if isinstance(leaf, jax.core.Tracer | jax.ShapeDtypeStruct) or jax_private.is_ref(leaf):
-        return False
-    if leaf.size > _MOST_ELEMENTS or not getattr(leaf, "is_fully_addressable", True):
-        return False
-    values = np.asarray(leaf)
-    return bool((values == values.flat[0]).all()) if values.size else True
-
-
-def parallel_copies(listing: Listing) -> frozenset[int]:
-    """Children of one node that hold the very same leaves, two or more: copies that start equal.
-
-    Such as in `{"params": m, "average": m}`. A module that is in a module twice is a layer.
-    """
-    found: set[int] = set()
-    for position, record in enumerate(listing.records):
-        if record.is_leaf or record.is_alias or record.kind in ("list", "deque"):
-            continue
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for child in listing.children(position):
-            below = tuple(listing.leaves_below(child))
-            if len(below) > 1 or record.kind in ("tuple", "namedtuple"):
-                groups.setdefault(below, []).append(child)
-        for group in groups.values():
-            if len(group) > 1 and not _is_layer(listing, position, group):
-                found.update(group)
-    return frozenset(found)
-
-
-def _is_layer(listing: Listing, position: int, group: Sequence[int]) -> bool:
-    targets = {listing.target(child) for child in group}
-    if len(targets) > 1:
-        return False
-    classes = [listing.records[p].type for p in (position, *targets)]
-    return all(isinstance(c, type) and _core.is_module(c, "") for c in classes)
+    return dtype is None or not jnp.issubdtype(dtype, np.inexact)

@@ -20,6 +20,7 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.state import state_leaves
 from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.shared_selection import selected
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import pack, unpack
@@ -149,7 +150,13 @@ class Differentiated:
         for number, arg in zip(self._numbers, own, strict=True):
             args[number] = arg
         tree = tuple(args), kwargs
-        result, update = run(fun, tree, self.options, source, updated=updated, is_staged=False)
+        start = Start(self._leaves, self.content.spec.num_shared)
+        result, update = run(
+            *(fun, tree, self.options, source),
+            updated=updated,
+            is_staged=False,
+            starts_equal=start.starts_equal(inside),
+        )
         return result, update, [ref[...] for ref in refs]
 
     def of_leaves(
