@@ -139,6 +139,15 @@ class Listing:
         """This path as Python text."""
         return root + "".join(step_text(self.records[step]) for step in self.way(position))
 
+    def follow(self, path: Path) -> list[int]:
+        """The positions of the nodes along a path, from the root on; of anchors, not of aliases."""
+        found = [0]
+        for entry in path:
+            below = self.children(found[-1])
+            step = next(child for child in below if self.records[child].entry == entry)
+            found.append(self.target(step))
+        return found
+
     def ways(self, position: int) -> Iterator[list[int]]:
         """Every way from the root to a node; the way through anchors comes first.
 

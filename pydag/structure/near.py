@@ -159,3 +159,19 @@ def _aligned(words: Sequence[str], way: Sequence[_Step]) -> list[str] | None:
 
 def _joined(steps: Sequence[str] | Iterator[str]) -> str:
     return re.sub(r"\*+", "*", "".join(steps)).removeprefix(".")
+
+
+def common_steps(ways: Sequence[Sequence[int]]) -> list[int]:
+    """The steps with which all ways begin."""
+    steps = itertools.takewhile(lambda steps: len(set(steps)) == 1, zip(*ways, strict=False))
+    return [step for step, *_ in steps]
+
+
+def pattern_of(listing: Listing, ways: Sequence[Sequence[int]]) -> str:
+    """A pattern of the paths that begin as all these do."""
+    common = common_steps(ways)
+    text = "".join(step_text(listing.records[step]) for step in common)
+    after = {step_text(listing.records[way[len(common)]])[0] for way in ways if way[len(common) :]}
+    if len(after) == 1 and text and not text.endswith("]"):
+        text += after.pop()
+    return (f"{text}*" if len(ways) > 1 else text).removeprefix(".")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structures in which some shared objects are split, or some leaves are one object."""
+"""Structures that differ in sharing: objects that are split, leaves that become one object."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,6 +8,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 
 from .listing import Listing
+from .walk import Walk
 
 Below = Callable[[int, Any, Sequence[int]], Sequence[Any]]
 """From a node's position in the listing, its state and its children's positions: their states."""
@@ -89,3 +90,18 @@ def _spec_of(spec: PyDagSpec, rows: Sequence[tuple[Any, ...]], refs: Any) -> PyD
         for i, row in enumerate(rows)
     )
     return _core.spec_from_nodes(spec.none_is_leaf, spec.namespace, made, refs)
+
+
+def matched(a: Listing, b: Listing) -> list[tuple[int, int]] | None:
+    """Which objects of two structures are at one path; None if more than sharing differs."""
+    found, walk = [], Walk([(0, 0)])
+    for i, j in walk:
+        x, y = a.records[i], b.records[j]
+        if not x.fits(y) or x.detail != y.detail:
+            return None
+        found.append((i, j))
+        for child, match in zip(a.children(i), b.children(j), strict=True):
+            if a.records[child].entry != b.records[match].entry:
+                return None
+            walk.add([(a.target(child), b.target(match))])
+    return found

@@ -25,7 +25,7 @@ from pydag.jaxinterop.foreign.flax_private import is_module_class
 from pydag.jaxinterop.treatments.arguments import spot_text
 from pydag.jaxinterop.updates.changes import Given
 from pydag.structure.listing import Listing
-from pydag.structure.walk import Walk
+from pydag.structure.reshared import matched
 from pydag.typing import Dag, Leaf, Path
 
 from .source import Source
@@ -127,7 +127,7 @@ def _lost_tie(
         if own == spec or own.num_paths != spec.num_paths:
             continue
         a, b = Listing.of(spec), Listing.of(own)
-        pairs = _matched(a, b)
+        pairs = matched(a, b)
         if pairs is None:
             continue
         leaves = [given.leaves[i] for i in Listing.of(given.spec).leaves_below(position)]
@@ -154,24 +154,9 @@ def _lost_tie(
     return None
 
 
-def _matched(a: Listing, b: Listing) -> list[tuple[int, int]] | None:
-    """Which objects of two structures are at one path; None if more than sharing differs."""
-    found, walk = [], Walk([(0, 0)])
-    for i, j in walk:
-        x, y = a.records[i], b.records[j]
-        if not x.fits(y) or x.detail != y.detail:
-            return None
-        found.append((i, j))
-        for child, match in zip(a.children(i), b.children(j), strict=True):
-            if a.records[child].entry != b.records[match].entry:
-                return None
-            walk.add([(a.target(child), b.target(match))])
-    return found
-
-
 def unfold_alike(one: PyDagSpec, other: PyDagSpec) -> bool:
     """Whether two structures differ in sharing alone."""
-    return _matched(Listing.of(one), Listing.of(other)) is not None
+    return matched(Listing.of(one), Listing.of(other)) is not None
 
 
 def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
@@ -203,16 +188,8 @@ def _is_meant(listing: Listing, namespace: str, one: Path, other: Path) -> bool:
     It isn't for items of tuples, for parts that are copies of each other (but for a module that is
     in a module twice), and for the only leaf that two parts outside of modules have in common.
     """
-    ways = []
-    for path in (one, other):
-        way = [0]
-        for entry in path:
-            below = listing.children(way[-1])
-            step = next(child for child in below if listing.records[child].entry == entry)
-            way.append(listing.target(step))
-        ways.append(way)
+    first, second = ways = listing.follow(one), listing.follow(other)
     depth = next(i for i, (x, y) in enumerate(zip(one, other, strict=False)) if x != y)
-    first, second = ways
     records = [listing.records[position] for position in first[: depth + 1]]
     holders = [listing.records[way[-2]] for way in ways]
     if any(record.kind in _TUPLES for record in (records[-1], *holders)):

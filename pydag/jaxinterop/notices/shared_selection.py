@@ -10,7 +10,8 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import Roots, path_texts
 from pydag.jaxinterop.foreign.flax_private import is_module_class
 from pydag.ops.select import is_prefix, select
-from pydag.structure.listing import Listing, step_text
+from pydag.structure.listing import Listing
+from pydag.structure.near import common_steps, pattern_of
 from pydag.structure.reshared import apart
 from pydag.typing import Leaf, Where
 
@@ -104,37 +105,20 @@ def _warn(
         own = found[True][leaf][0][0]
         pairs.append((own, far[0]))
         for place in far:
-            start = ways[place][: len(_common([ways[own], ways[place]])) + 1]
+            start = ways[place][: len(common_steps([ways[own], ways[place]])) + 1]
             parts.setdefault(tuple(start), []).append(ways[place][depth:])
     given = where if type(where) is list else [where]
     if not all(isinstance(item, str) for item in given):
-        given = [_pattern(inside, [ways[own][depth:] for own, _ in pairs])]
-    both = [*given, *(_pattern(inside, part) for part in parts.values())]
-    texts = path_texts(places.spec, roots)
+        given = [pattern_of(inside, [ways[own][depth:] for own, _ in pairs])]
+    both = [*given, *(pattern_of(inside, part) for part in parts.values())]
+    texts, (one, other) = path_texts(places.spec, roots), pairs[0]
     warn_at_call(
-        f"wrt selects {texts[pairs[0][0]]}, and with it {texts[pairs[0][1]]}, which is the same "
-        "object; and so on for all that it selects\n  If the two only start equal, make one of "
-        "them a copy: pj.tree.copy(...). If both are meant, select both: "
-        f"wrt={both}.",
+        f"wrt selects {texts[one]}, and with it {texts[other]}, which is the same object; and so "
+        "on for all that it selects\n  If the two only start equal, make one of them a copy: "
+        f"pj.tree.copy(...). If both are meant, select both: wrt={both}.",
         SharedSelectionWarning,
     )
 
 
 def _there(leaves: Sequence[Leaf], _: PyDagSpec) -> list[bool]:
     return [leaf is not None for leaf in leaves]
-
-
-def _common(ways: Sequence[Sequence[int]]) -> list[int]:
-    """The steps with which all ways begin."""
-    steps = itertools.takewhile(lambda steps: len(set(steps)) == 1, zip(*ways, strict=False))
-    return [step for step, *_ in steps]
-
-
-def _pattern(listing: Listing, ways: Sequence[Sequence[int]]) -> str:
-    """A pattern of the paths that begin as all these do."""
-    common = _common(ways)
-    text = "".join(step_text(listing.records[step]) for step in common)
-    after = {step_text(listing.records[way[len(common)]])[0] for way in ways if way[len(common) :]}
-    if len(after) == 1 and text and not text.endswith("]"):
-        text += after.pop()
-    return (f"{text}*" if len(ways) > 1 else text).removeprefix(".")
