@@ -327,7 +327,12 @@ def test_predicates_of_masks_get_arrays_and_numbers() -> None:
     asked: list[Any] = []
     big = Sized()
     tree = {"a": big, "f": print, "g": len, "n": 3, "s": "text", "t": Sized, "x": w, "z": 1.5}
-    mask = dag_mask(tree, lambda leaf: asked.append(leaf) or True)
+
+    def is_there(leaf: Any) -> bool:
+        asked.append(leaf)
+        return True
+
+    mask = dag_mask(tree, is_there)
     assert asked == [big, 3, 1.5]
     assert [key for key, flag in mask.items() if flag] == ["a", "n", "z"]
     assert dag_mask({"a": big, "f": print}, lambda leaf: leaf.ndim > 1) == {"a": True, "f": False}

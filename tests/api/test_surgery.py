@@ -538,10 +538,12 @@ NAMED = Named([BLOCK, {"weight": [2.0]}], {"w": BLOCK})
 )
 def test_the_path_that_is_meant(written: Any, path: Any) -> None:
     """An error about a path names the one that exists, in every function that takes paths."""
-    for call in (lambda p: untie(NAMED, p), lambda p: tie(NAMED, ("blocks", 0), p)):
-        with pytest.raises((TypeError, ValueError)) as caught:
-            call(written)
-        assert str(path) in str(caught.value)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        untie(NAMED, written)
+    assert str(path) in str(caught.value)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        tie(NAMED, ("blocks", 0), written)
+    assert str(path) in str(caught.value)
     at: Any = NAMED
     for entry in path:
         at = getattr(at, entry) if isinstance(at, Named) else at[entry]

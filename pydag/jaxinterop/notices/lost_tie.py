@@ -55,9 +55,11 @@ class Start:
     def starts_equal(self, inside: Sequence[Leaf]) -> StartsEqual:
         """The answers for the leaves that stand for these arrays now."""
         arrays, self._arrays = self._arrays, []
-        places = {id(leaf): place for place, leaf in enumerate(inside)}
+        places = dict[int, int]()
 
         def answer(leaf: Leaf) -> bool:
+            if not places:
+                places.update((id(leaf), place) for place, leaf in enumerate(inside))
             place = places.get(id(leaf), -1)
             if place in self._known or place not in range(len(arrays)):
                 return self._known.get(place, False) or has_one_value(leaf)

@@ -2,6 +2,7 @@
 """Optax's transformations for DAGs: `optimizer`."""
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any, cast
 
 import jax.numpy as jnp
@@ -89,8 +90,10 @@ class _Optimizer:
         each = zip(positions, able, flags, strict=True)
         found = tuple(i for i, can_be, is_chosen in each if can_be and is_chosen)
         if leaves and not found:
+            paths = list(compress(content.paths("params"), able))[:4]
             raise TypeError(
                 "there is nothing to train: wrt= selects no array or number that has a derivative"
+                f"\n  Some that have one: {', '.join(paths) or 'none'}"
             )
         return found
 
