@@ -9,9 +9,9 @@ from typing import Any
 import jax
 
 import pydag._core as _core
-from pydag.jaxinterop.content.leaves import is_array
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, path_texts
+from pydag.jaxinterop.content.values import array_in_static
 from pydag.jaxinterop.notices.lost_tie import StartsEqual, has_one_value, warn_of_lost_ties
 from pydag.jaxinterop.notices.lost_update import warn_of_lost_updates, warn_of_unchangeable
 from pydag.jaxinterop.notices.source import Source
@@ -58,12 +58,13 @@ def unwrapped(argument: Any) -> Any:
 def check_static(value: Any, spot: Spot, options: Options) -> None:
     """Raises `ValueError` for a static argument that can't be hashed, or that holds an array."""
     where = spot_text(spot)
-    is_leaf = _core.is_leaf(value, namespace=options.namespace)
-    if not is_leaf and any(map(is_array, _core.leaves(value, namespace=options.namespace))):
+    found = array_in_static(value, options.namespace)
+    if found is not None:
         raise ValueError(
-            f"{where} is a static argument and holds an array: it would be a constant, and stale "
-            "when it changes\n  Pass it as an ordinary argument: a module's numbers are static as "
-            "they are."
+            f"{where} is a static argument and holds an array: {where}{found.path()} is "
+            f"{short_repr(found.item)}\n  It would be a constant, and stale when it changes. "
+            "Pass it as an ordinary argument, of a registered class: a module's numbers are static "
+            "as they are."
         )
     try:
         hash(value)

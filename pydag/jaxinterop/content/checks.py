@@ -21,7 +21,9 @@ from pydag.typing import Leaf
 
 from .leaves import is_array, is_number
 from .paths import Roots, path_texts, way_text
-from .values import ATOMS, check_value, is_value, tracer_in
+from .reached import ATOMS
+from .refused import check_value, refusal
+from .values import array_beside, hidden, is_value, tracer_in
 
 _PARTIALS = (tree_util.Partial, partial)  # whose arguments are opened
 _Shim: Any = type(partial(functools.partial(print)).func)
@@ -76,6 +78,8 @@ def _check_leaf(value: Leaf, place: Callable[[], str], is_selected: bool, is_res
     if not is_selected:
         check_value(value, place)
         return
+    if (found := hidden(value)) is not None:
+        raise refusal(value, found, place())
     try:
         hash(value)
     except TypeError as error:
@@ -147,18 +151,10 @@ def is_linear_map(function: Any) -> bool:
 def _array_in_meta(record: Record, namespace: str) -> tuple[str, str] | None:
     """The first meta field of a node that holds an array, and which.
 
-    Looked for in partials and in what pydag opens, such as modules; the core has found the arrays
-    in builtin containers.
+    Looked for in partials, in fields, and in what pydag opens, such as modules; the core has found
+    the arrays in builtin containers.
     """
     for name, value in (record.detail or ()) if record.kind == "fields" else ():
-        waiting: list[tuple[str, Any]] = [] if type(value) in ATOMS else [(name, value)]
-        for way, held in waiting:
-            leaves, spec = _core.flatten(held, namespace=namespace)
-            for i, leaf in enumerate(leaves):
-                if is_array(leaf):
-                    return name, f"{path_texts(spec, way)[i]} is {short_repr(leaf)}"
-                if isinstance(leaf, functools.partial):
-                    before = path_texts(spec, way)[i]
-                    waiting += [(f"{before}.args", leaf.args)]
-                    waiting += [(f"{before}.keywords", tuple(leaf.keywords.items()))]
+        if type(value) not in ATOMS and (found := array_beside(value, namespace)) is not None:
+            return name, f"{name}{found.path()} is {short_repr(found.item)}"
     return None

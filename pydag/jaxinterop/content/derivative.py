@@ -9,11 +9,16 @@ adding a gradient to a model would double a head count.
 from collections.abc import Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 import pydag._core as _core
 from pydag.registry.weak_table import WeakTable
 from pydag.typing import Dag, Leaf
 
 from .content import Content
+from .leaves import is_array_type
 
 hides_configuration: WeakTable[bool] = WeakTable()
 """Classes in whose instances JAX sees arrays alone, the rest being structure."""
@@ -37,3 +42,13 @@ def derivative(content: Content, found: Mapping[int, Leaf]) -> Dag:
                 "that it holds (wrt=)."
             )
         raise
+
+
+def zero_tangent(type_: Any) -> Any:
+    """A zero tangent of what is of a type of JAX's."""
+    if not is_array_type(type_):
+        tangent = type_.to_tangent_aval()
+        return zero_tangent(tangent) if is_array_type(tangent) else tangent.vspace_zero()
+    if jnp.issubdtype(type_.dtype, np.inexact):
+        return jnp.zeros(type_.shape, type_.dtype)
+    return np.zeros(type_.shape, jax.dtypes.float0)

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental.hijax import AbstractRef
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
@@ -49,7 +50,7 @@ def _ask_of_class(leaf: Any) -> bool | None:
     cls = type(leaf)
     known = set(map(id, jax_private.array_classes))
     if not any(id(base) in known for base in bases_of(cls)):
-        return any("__jax_array__" in names_in(base) for base in bases_of(cls))
+        return False
     module = names_in(cls).get("__module__")
     is_of_jax = type(module) is str and module.partition(".")[0] in ("jax", "jaxlib")
     decides = is_of_jax or any(inherits(cls, base) for base in _DECIDED_BY_CLASS)
@@ -60,6 +61,12 @@ _is_class_traced = ClassTable(_ask_of_class).of  # None: each instance has to be
 
 is_number = ClassTable(lambda leaf: any(inherits(type(leaf), base) for base in _NUMBERS)).of
 """Whether a leaf is a number or a flag of Python's, or a scalar of NumPy's."""
+
+
+is_array_by_method = ClassTable(
+    lambda x: any("__jax_array__" in names_in(base) for base in bases_of(type(x)))
+).of
+"""Whether a class only says how to make an array of an instance, which JAX doesn't trace."""
 
 
 def is_traced(leaf: Any) -> bool:
@@ -85,16 +92,35 @@ def copied(array: Any) -> Any:
     return copy
 
 
+def is_array_type(type_: Any) -> bool:
+    """Whether a type of JAX's is that of arrays or refs, which have a shape and a dtype."""
+    return isinstance(type_, jax.core.ShapedArray | AbstractRef)
+
+
+def _tangent_dtype(type_: Any) -> Any:
+    """The dtype that says whether there is a derivative; None: there is one."""
+    if is_array_type(type_):
+        return type_.dtype
+    try:
+        return getattr(type_.to_tangent_aval(), "dtype", None)
+    except Exception:  # it has no tangents
+        return jax.dtypes.float0
+
+
 def is_differentiable(leaf: Any, allow_int: bool = False) -> bool:
-    """Whether JAX differentiates by an array or number of this type."""
-    dtype = getattr(leaf, "dtype", None)
-    if jax_private.is_ref(leaf):
+    """Whether JAX differentiates by an array, a number or another leaf of this type."""
+    if type(leaf) is jax_private.ArrayImpl or isinstance(leaf, np.ndarray):
+        dtype: Any = leaf.dtype  # asked first: to make a type takes long
+    elif is_number(leaf):
+        return isinstance(leaf, float | complex | np.inexact) or allow_int
+    elif jax_private.is_ref(leaf):
         return False
-    if dtype is None:
-        return isinstance(leaf, float | complex) or (allow_int and isinstance(leaf, int))
-    if jnp.issubdtype(dtype, np.inexact):
+    else:
+        dtype = _tangent_dtype(jax.typeof(leaf))
+    if dtype is None or jnp.issubdtype(dtype, np.inexact):
         return True
-    return allow_int and not jnp.issubdtype(dtype, jax.dtypes.extended)
+    is_integer = dtype != jax.dtypes.float0 and not jnp.issubdtype(dtype, jax.dtypes.extended)
+    return allow_int and is_integer
 
 
 def untraced(leaves: Sequence[Leaf]) -> Sequence[int]:

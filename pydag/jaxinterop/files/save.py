@@ -16,7 +16,7 @@ from pydag.files.path import check_path
 from pydag.files.save import write
 from pydag.jaxinterop.content.leaves import static_positions
 from pydag.jaxinterop.content.paths import path_texts
-from pydag.jaxinterop.content.values import check_value
+from pydag.jaxinterop.content.refused import check_value
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.public.arguments import MISSING

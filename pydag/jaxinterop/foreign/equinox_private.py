@@ -41,3 +41,14 @@ def is_equinox_module(cls: type) -> bool:
     """Whether a class is one of equinox's modules, whose instances are frozen."""
     module = getattr(sys.modules.get("equinox"), "Module", None)
     return isinstance(module, type) and inherits(cls, module)
+
+
+def is_placeholder(cls: type, name: str) -> bool:
+    """Whether instances of a class are what equinox puts at a leaf.
+
+    Args:
+        name: `SharedNode`, which stands in an `eqx.nn.Shared` and holds nothing; or `_LeafWrapper`,
+            by which `eqx.tree_at` finds a leaf again.
+    """
+    places = {"SharedNode": "equinox.nn._shared", "_LeafWrapper": "equinox._tree"}
+    return cls is getattr(sys.modules.get(places[name]), name, None)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import jax
 from jax import tree_util
+from jax.experimental.hijax import AbstractRef
 
 import pydag._core as _core
 from pydag.registry.optree_private import look_up
@@ -123,16 +124,13 @@ def function_in(detail: Any) -> Any:
     return detail.fun if type(detail) is _Shim else detail
 
 
-_RefType: type = _of_jax("jax._src.state.types", "AbstractRef")
-
-
 def is_ref(leaf: Any) -> bool:
     """Whether a leaf is a `jax.Ref`, a tracer of one, or the description of one."""
     cls = type(leaf)
     if cls is ArrayImpl:
         return False
     if isinstance(leaf, jax.core.Tracer):
-        return isinstance(leaf.aval, _RefType)
+        return isinstance(leaf.aval, AbstractRef)
     return isinstance(leaf, jax.Ref) or (
         cls is jax.ShapeDtypeStruct and getattr(leaf, "is_ref", False)
     )

@@ -15,11 +15,11 @@ from typing import Any, Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from pydag.jaxinterop.calls.run import pair_of, run_body
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.leaves import is_differentiable
+from pydag.jaxinterop.content.derivative import zero_tangent
+from pydag.jaxinterop.content.leaves import is_array_type, is_differentiable
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, name_of, named, wraps
@@ -236,6 +236,6 @@ def _sum(primal: Leaf, *tangents: Any) -> Any:
 
 
 def _tangent(primal: Leaf, tangent: Any) -> Any:
-    if not is_differentiable(primal):
-        return np.zeros(jnp.shape(primal), jax.dtypes.float0)
+    if not is_differentiable(primal) or (tangent is None and not is_array_type(jax.typeof(primal))):
+        return zero_tangent(jax.typeof(primal))
     return jnp.zeros_like(primal) if tangent is None else tangent

@@ -11,7 +11,8 @@ import numpy as np
 from jax import tree_util
 
 from pydag.jaxinterop.content.content import Content
-from pydag.jaxinterop.content.leaves import is_traced
+from pydag.jaxinterop.content.derivative import zero_tangent
+from pydag.jaxinterop.content.leaves import is_array_type, is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.options import with_wrapper_options
@@ -68,18 +69,19 @@ def _tangents_of_result(content: Content, found: Sequence[Any]) -> Any:
 
 
 def _types(leaves: Sequence[Any]) -> list[Any]:
-    return [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
+    return [jax.typeof(x) for x in leaves]
 
 
 def _filled(leaves: Sequence[Any], types: Sequence[Any]) -> list[Any]:
-    """Tangents or cotangents of these types; zeros for None."""
-    return [_tangent(leaf, *kind) for leaf, kind in zip(leaves, types, strict=True)]
+    """Tangents or cotangents of what has these types; zeros for None."""
+    return [
+        zero_tangent(type_) if leaf is None or not _has_derivative(type_) else leaf
+        for leaf, type_ in zip(leaves, types, strict=True)
+    ]
 
 
-def _tangent(leaf: Any, shape: Any, dtype: Any) -> Any:
-    if not jnp.issubdtype(dtype, np.inexact):
-        return np.zeros(shape, jax.dtypes.float0)
-    return jnp.zeros(shape, dtype) if leaf is None else leaf
+def _has_derivative(type_: Any) -> bool:
+    return not is_array_type(type_) or bool(jnp.issubdtype(type_.dtype, np.inexact))
 
 
 def _tangents(call: Differentiated, types: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
@@ -96,11 +98,13 @@ def _named(
     try:
         yield
     except (TypeError, ValueError) as error:
-        for leaf, (shape, dtype), path in zip(leaves, types, paths, strict=True):
-            has_type = is_traced(leaf) and jnp.result_type(leaf) != jax.dtypes.float0
-            if has_type and (jnp.shape(leaf), jnp.result_type(leaf)) != (shape, dtype):
-                wanted = f"{dtype}{list(shape)}"
-                error.add_note(f"The {what} of {path} is {short_repr(leaf)}, and must be {wanted}.")
+        for leaf, type_, path in zip(leaves, types, paths, strict=True):
+            if not (is_array_type(type_) and is_traced(leaf) and is_array_type(jax.typeof(leaf))):
+                continue
+            given, wanted = (jnp.shape(leaf), jnp.result_type(leaf)), (type_.shape, type_.dtype)
+            if given[1] != jax.dtypes.float0 and given != wanted:
+                text = f"{type_.dtype}{list(type_.shape)}"
+                error.add_note(f"The {what} of {path} is {short_repr(leaf)}, and must be {text}.")
                 break
         raise
 

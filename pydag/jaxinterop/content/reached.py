@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a static leaf leads to: its parts, the fields of an instance, what a function closes over."""
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+import pydag._core as _core
+from pydag.registry.class_table import ClassTable, bases_of, names_in
+from pydag.registry.fields import cached_names
+from pydag.structure.listing import shorten
+from pydag.structure.walk import Walk
+
+from .paths import path_texts
+
+ATOMS = (str, bytes, bool, int, type(None))
+
+_LONGEST = 600  # characters of a path
+
+Parts = Iterable[tuple[str, Any]]
+"""What an object leads to, each with the text of the step that leads there."""
+
+
+class Step(NamedTuple):
+    """Something that a static leaf leads to, and how."""
+
+    item: Any
+    before: "Step | None" = None
+    way: Any = ""  # a text; or a structure, and which of its leaves this is
+
+    def path(self) -> str:
+        """The path from the leaf."""
+        texts, step = [], self
+        while step.before is not None:
+            is_text = isinstance(step.way, str)
+            texts.append(step.way if is_text else path_texts(step.way[0], "")[step.way[1]])
+            step = step.before
+        return shorten("".join(reversed(texts)), _LONGEST)
+
+
+def steps(
+    first: Step, opened: Callable[[Any], Parts | None], namespace: str | None = None
+) -> Iterator[Step]:
+    """Everything that something leads to, itself included, each thing once; text is left out.
+
+    Args:
+        opened: Says what a leaf leads to.
+        namespace: That in which nodes are opened; None if they aren't.
+    """
+    walk = Walk([first], key=lambda step: id(step.item))
+    for step in walk:
+        yield step
+        is_node = namespace is not None and not _core.is_leaf(step.item, namespace=namespace)
+        found = _leaves(step, namespace or "") if is_node else None
+        if found is None:
+            pairs = opened(step.item) or ()
+            found = [Step(part, step, way) for way, part in pairs if type(part) not in ATOMS]
+        walk.add(found)
+
+
+def _leaves(step: Step, namespace: str) -> list[Step] | None:
+    """The leaves of a node, but for text and numbers; None if it can't be opened."""
+    node: Any = step.item
+    for is_leaf in (None, lambda x: x is not node):  # a cycle is opened node by node
+        try:
+            leaves, spec = _core.flatten(node, is_leaf=is_leaf, namespace=namespace)
+        except Exception:
+            continue
+        wanted = [cls for cls, x in _core.one_of_each_class(leaves).items() if type(x) not in ATOMS]
+        found = _core.positions_of_classes(leaves, wanted) if wanted else ()
+        return [Step(leaves[i], step, (spec, i)) for i in found]
+    return None
+
+
+def parts(value: Any) -> Parts | None:
+    """The parts that decide whether a value is one; None where its class alone does."""
+    if type(value) is types.BuiltinMethodType:  # of an object's, such as `[].append`
+        owner = value.__self__
+        is_function = owner is None or isinstance(owner, types.ModuleType | type)
+        return None if is_function else [(".__self__", owner)]
+    if isinstance(value, functools.partial):
+        numbered = [(f".args[{i}]", x) for i, x in enumerate(value.args)]
+        named = [(f".keywords[{name!r}]", x) for name, x in value.keywords.items()]
+        return [(".func", value.func), *numbered, *named]
+    if isinstance(value, slice):
+        return [(f".{name}", getattr(value, name)) for name in ("start", "stop", "step")]
+    if isinstance(value, tuple):
+        return [(f"[{i}]", x) for i, x in enumerate(value)]
+    return [(" (an item)", x) for x in value] if isinstance(value, frozenset) else None
+
+
+def reachable(item: Any) -> Parts | None:
+    """Whatever a leaf leads to."""
+    if isinstance(item, type | types.ModuleType | np.ndarray | jax.Array):
+        return None
+    found = parts(item)
+    if isinstance(item, types.FunctionType):
+        found = [("", x) for x in (*closed_over(item), item.__defaults__, item.__kwdefaults__)]
+    elif isinstance(item, types.MethodType):
+        found = [(".__self__", item.__self__), ("", item.__func__)]
+    elif isinstance(item, types.MappingProxyType | set):
+        found = [("", list(item.values() if isinstance(item, types.MappingProxyType) else item))]
+    if found is None:
+        return attributes(item)
+    return [*found, *((f".{name}", x) for name, x in _read(item, "__dict__", {}).items())]
+
+
+def closed_over(function: types.FunctionType) -> Iterator[Any]:
+    """What a function closes over."""
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it is empty
+            yield cell.cell_contents
+
+
+_cached = ClassTable(lambda value: frozenset(cached_names(type(value)))).of
+
+
+def attributes(item: Any) -> Parts:
+    """The fields of a dataclass's instance, all attributes of any other object."""
+    cls = type(item)
+    own = names_in(cls)
+    if "__dataclass_fields__" in own:
+        names = [field.name for field in dataclasses.fields(cls)]
+    elif "__attrs_attrs__" in own:
+        names = [field.name for field in own["__attrs_attrs__"]]
+    else:
+        names = [name for base in bases_of(cls) for name in _core.own_slots(base)]
+        names += [name for name in _read(item, "__dict__", {}) if name not in _cached(item)]
+    return [(f".{name}", _read(item, name, None)) for name in names]
+
+
+def _read(item: Any, name: str, default: Any) -> Any:
+    try:
+        return object.__getattribute__(item, name)
+    except Exception:  # not set, or a property that isn't ready
+        return default
+
+
+@dataclasses.dataclass(frozen=True)
+class _Written:
+    """A class to try out what `@dataclass` writes."""
+
+    field: int
+
+
+def _place(method: Any) -> tuple[str, str]:
+    return method.__code__.co_filename, method.__code__.co_qualname
+
+
+_PLACES = [_place(method) for method in (_Written.__eq__, _Written.__hash__)]
+
+
+def has_generated_methods(cls: type) -> bool:
+    """Whether `@dataclass`, attrs or pydantic wrote how instances are compared, or hashed."""
+    bases = [names_in(base) for base in bases_of(cls)]
+    for name in ("__eq__", "__hash__"):
+        method = inspect.unwrap(next(names[name] for names in bases if name in names))
+        if type(method) is types.FunctionType:
+            is_attrs = method.__code__.co_filename.startswith("<attrs generated ")
+            is_pydantic = (method.__module__ or "").partition(".")[0] == "pydantic"
+            if is_attrs or is_pydantic or _place(method) in _PLACES:
+                return True
+    return False
