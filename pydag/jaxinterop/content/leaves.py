@@ -97,6 +97,13 @@ def is_array_type(type_: Any) -> bool:
     return isinstance(type_, jax.core.ShapedArray | AbstractRef)
 
 
+def is_like_array(leaf: Any) -> bool:
+    """Whether a leaf that JAX traces is of such a type, or a number."""
+    if isinstance(leaf, jax_private.ArrayImpl | np.ndarray) or is_number(leaf):
+        return True  # asked first: to make a type takes long
+    return is_array_type(jax.typeof(leaf))
+
+
 def _tangent_dtype(type_: Any) -> Any:
     """The dtype that says whether there is a derivative; None: there is one."""
     if is_array_type(type_):
@@ -110,7 +117,7 @@ def _tangent_dtype(type_: Any) -> Any:
 def is_differentiable(leaf: Any, allow_int: bool = False) -> bool:
     """Whether JAX differentiates by an array, a number or another leaf of this type."""
     if type(leaf) is jax_private.ArrayImpl or isinstance(leaf, np.ndarray):
-        dtype: Any = leaf.dtype  # asked first: to make a type takes long
+        dtype: Any = leaf.dtype
     elif is_number(leaf):
         return isinstance(leaf, float | complex | np.inexact) or allow_int
     elif jax_private.is_ref(leaf):

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """`apply_updates`: a model with updates added to it."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from pydag.errors import SharingError
+from pydag.jaxinterop.content.leaves import is_like_array
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.state import is_variable
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import plain_trace
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.packed.dag import dag_of
 from pydag.jaxinterop.typed import T
+from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf
 
 from .nested import apart, tree_of
@@ -24,12 +29,26 @@ _UNTIED = (
 )
 
 
-def _added(parameter: Leaf, update: Leaf) -> Leaf:
-    """The sum, of the dtype of the parameter, and weakly typed where that is."""
-    old = jnp.asarray(parameter)
-    new = jnp.asarray(parameter + update).astype(old.dtype)
-    if old.weak_type and not new.weak_type:
-        new = jax_private.convert_element_type(new, old.dtype, weak_type=True)
+def _added(parameter: Leaf, update: Leaf, path: Callable[[], str]) -> Leaf:
+    """The sum, of the type of the parameter, and weakly typed where that is."""
+    if is_like_array(parameter):
+        old = jnp.asarray(parameter)
+        new = jnp.asarray(parameter + update).astype(old.dtype)
+        if old.weak_type and not new.weak_type:
+            new = jax_private.convert_element_type(new, old.dtype, weak_type=True)
+        return new
+    if is_variable(parameter):
+        return parameter.replace(_added(parameter[...], update, path))
+    try:
+        new = parameter + update
+    except Exception:
+        new = None
+    if new is None or jax.typeof(new) != jax.typeof(parameter):
+        raise TypeError(
+            f"apply_updates can't update {path()}: its type {jax.typeof(parameter)} has no sum "
+            f"with {short_repr(update)} that is of this type\n  Give the class an __add__; or set "
+            "updates to None there, and update it in the training step."
+        )
     return new
 
 
@@ -47,6 +66,7 @@ def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Ide
 
     Raises:
         SharingError: There are two updates for one leaf.
+        TypeError: A leaf is no array, and its type can't add an update.
         ValueError: The updates are structured in another way.
 
     >>> w, change = jnp.ones(2), jnp.full(2, -0.5)
@@ -69,10 +89,11 @@ def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Ide
     for i, (leaf, update) in enumerate(zip(leaves, found, strict=True)):
         if update is None or getattr(update, "dtype", None) == jax.dtypes.float0:
             continue
+        place = functools.partial(lambda i: content.paths("params")[i], i)
         if jax_private.is_ref(leaf):
-            written.append((leaf, _added(leaf[...], update)))
+            written.append((leaf, _added(leaf[...], update, place)))
         else:
-            leaves[i] = _added(leaf, update)
+            leaves[i] = _added(leaf, update, place)
     new: Any
     if isinstance(params, PackedDag):
         new = dag_of(content, leaves, params._options)

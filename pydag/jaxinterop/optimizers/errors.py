@@ -4,9 +4,12 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import jax
+
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
+from pydag.jaxinterop.content.leaves import is_like_array
 from pydag.jaxinterop.notices.source import plain_trace
 from pydag.typing import Leaf
 
@@ -62,8 +65,12 @@ def other_model(known: PyDagSpec, given: PyDagSpec) -> ValueError:
 
 
 @contextmanager
-def about_models() -> Iterator[None]:
-    """Adds to errors of optax in which form it sees a model."""
+def about_models(trained: Trained, values: Sequence[Leaf]) -> Iterator[None]:
+    """Adds to errors of optax in which form it sees a model.
+
+    Args:
+        values: What is trained.
+    """
     note = (
         "optax sees a model as a nested dict of the arrays that are trained, such as {'layers': "
         "{0: {'weight': ...}}}. A mask, or labels, that are a tree like the model: "
@@ -71,8 +78,18 @@ def about_models() -> Iterator[None]:
     )
     try:
         yield
-    except AttributeError as error:
-        raise TypeError(f"{error}\n  {note}") from error
-    except (TypeError, ValueError, KeyError) as error:
-        error.add_note(note)
+    except Exception as error:
+        others = [i for i, x in enumerate(values) if not is_like_array(x)]
+        if others:
+            i = others[0]
+            raise TypeError(
+                f"optax can't train {trained.paths('params')[i]}, of type "
+                f"{jax.typeof(values[i])}\n  {type(error).__name__}: {error}\n  Leave it out by "
+                "optimizer(tx, wrt=...), and apply its gradient in the training step; or take a "
+                "transformation that its type can do, such as optax.sgd."
+            ) from error
+        if isinstance(error, AttributeError):
+            raise TypeError(f"{error}\n  {note}") from error
+        if isinstance(error, TypeError | ValueError | KeyError):
+            error.add_note(note)
         raise

@@ -13,7 +13,7 @@ from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.derivative import derivative
 from pydag.jaxinterop.content.leaves import is_differentiable, static_positions
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.state import state_leaves
+from pydag.jaxinterop.content.state import are_no_state
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.shared_selection import selected
 from pydag.jaxinterop.options import with_wrapper_options
@@ -65,7 +65,7 @@ class _Optimizer:
         picked = self._picked(content, leaves)
         trained = Trained(apart(params, self._options)[1].spec, picked)
         values = list(map(jax_private.read, trained.pick(everything)))
-        with about_models():
+        with about_models(trained, values):
             inner = self._tx.init(trained.nested(values))
         return OptimizerState(with_own_arrays(inner, values), trained)
 
@@ -77,9 +77,9 @@ class _Optimizer:
         """
         positions, wrt = content.traced_positions(), self._wrt
         if wrt is None:
-            state = state_leaves(content.spec)
-            pairs = zip(positions, leaves, strict=True)
-            return tuple(i for i, x in pairs if is_differentiable(x) and i not in state)
+            chosen = are_no_state(content.spec, positions, leaves)
+            each = zip(positions, leaves, chosen, strict=True)
+            return tuple(i for i, x, is_chosen in each if is_chosen and is_differentiable(x))
         able = [
             bool(jnp.issubdtype(x.dtype, np.inexact))
             if jax_private.is_ref(x)
@@ -129,7 +129,7 @@ class _Optimizer:
             if extra:
                 view = View(trained, everything)
                 extra = {name: view.seen(value) for name, value in extra.items()}
-        with about_models():
+        with about_models(trained, values):
             found, inner = self._tx.update(trained.nested(gradients), state.inner, seen, **extra)
         new = trained.values(found)
         made = dict(zip(trained.positions, new, strict=True))

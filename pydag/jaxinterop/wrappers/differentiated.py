@@ -18,7 +18,7 @@ from pydag.jaxinterop.content.derivative import derivative
 from pydag.jaxinterop.content.leaves import is_differentiable
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
-from pydag.jaxinterop.content.state import state_leaves
+from pydag.jaxinterop.content.state import are_no_state
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.shared_selection import selected
@@ -73,8 +73,8 @@ class Differentiated:
         roots, paths = ", ".join(self._roots), content.paths(self._roots)
         able = [is_differentiable(x, allow_int) for x in leaves]
         if wrt is None:
-            state = state_leaves(content.spec)
-            chosen: Sequence[bool] = [i not in state for i in content.traced_positions()]
+            positions = content.traced_positions()
+            chosen: Sequence[bool] = are_no_state(content.spec, positions, leaves)
         else:
             for i in jax_private.ref_positions(leaves):
                 able[i] = True
