@@ -50,6 +50,10 @@ def _is_static(field: "dataclasses.Field[object]") -> bool:
     return bool(field.metadata.get("static", False)) or not field.metadata.get("pytree_node", True)
 
 
+# Slots of a base class for its own use: part of the structure, and no children.
+_BOOKKEEPING = ("__pydantic_fields_set__",)
+
+
 def check_distinct(data: Names, meta: Names) -> None:
     """Raises `ValueError` for a name that is given twice."""
     if both := [name for name in data if name in meta]:
@@ -247,6 +251,7 @@ def _register(
             raise TypeError(f"fields are given as a sequence of names, got the string {names!r}")
     data = None if data_fields is None else tuple(data_fields)
     meta = tuple(meta_fields)
+    meta += tuple([n for n in _BOOKKEEPING if n in _slots(cls) and n not in (data or ()) + meta])
     for name in (data or ()) + meta:
         if type(name) is not str:  # a subclass could run code when it is compared
             raise TypeError(f"the name of a field must be a string, got {name!r}")

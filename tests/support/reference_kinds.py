@@ -157,7 +157,7 @@ def open_node(obj: Any, kind: str, registry: Registry) -> tuple[Shape, list[Any]
         return Shape(kind, cls, entries, returned[1], registration), children
     if isinstance(registration, Fields):
         data, meta = field_names(obj, registration)
-        values = {name: getattr(obj, name) for name in meta}
+        values = {name: own_set(getattr(obj, name)) for name in meta}
         in_order = tuple(name for name in getattr(obj, "__dict__", ()) if name in data)
         set_order = in_order + tuple(name for name in data if name not in in_order)
         shape = Shape(kind, cls, data, values, registration, set_order)
@@ -183,7 +183,7 @@ def build_node(shape: Shape, children: Sequence[Any]) -> Any:
         for name in shape.set_order:
             object.__setattr__(built, name, by_entry[name])
         for name, value in shape.aux.items():
-            object.__setattr__(built, name, value)
+            object.__setattr__(built, name, own_set(value))
         return built
     if shape.kind == "none":
         return None
@@ -204,6 +204,11 @@ def check_nones(shape: Shape, node: Any, children: Sequence[Any]) -> None:
         is_kept = len(found) == len(children) and all(found[i] is None for i in places)
         if not is_kept and len(found) != len(children) - len(places):
             raise TypeError("the class makes something else of None")
+
+
+def own_set(value: Any) -> Any:
+    """A meta field, which two objects don't share if it is a set that may change."""
+    return set(value) if type(value) is set else value
 
 
 def match_node(shape: Shape, obj: Any, registry: Registry) -> list[Any]:

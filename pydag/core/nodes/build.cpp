@@ -71,6 +71,16 @@ void require_nones(PyObject *const *refs, nb::handle built, const nb::object &gi
     }
 }
 
+bool is_mutable_set(PyObject *value) { return PySet_CheckExact(value); }
+
+// The values of meta fields for a new object: a set is copied, so that it doesn't change with the structure.
+nb::object own_values(PyObject *const *meta, size_t count) {
+    RefBuffer<8> values;
+    for (size_t i = 0; i < count; ++i)
+        values.push_new(is_mutable_set(meta[i]) ? checked(PySet_New(meta[i])) : nb::borrow(meta[i]));
+    return values.take_tuple();
+}
+
 }  // namespace
 
 nb::object build_dict(PyObject *const *refs, Stack &values, size_t base) {
@@ -134,13 +144,19 @@ nb::object build_custom(PyObject *const *refs, Stack &values, size_t base, MadeO
 nb::object build_fields(PyObject *const *refs, Stack &values, size_t base) {
     const FieldsRefs fields{refs};
     const Registration &registration = fields.registration();
-    PyObject *const *const meta = fields.meta_values();
+    const size_t num_meta = registration.meta_access.size();
+    PyObject *const *meta = fields.meta_values();
+    nb::object own;
+    if (std::any_of(meta, meta + num_meta, is_mutable_set)) [[unlikely]] {
+        own = own_values(meta, num_meta);
+        meta = &PyTuple_GET_ITEM(own.ptr(), 0);
+    }
     nb::object object = new_instance(registration);
     if (registration.has_only_slots) {
         // Nothing here can raise, so the references are moved, not counted.
         for (size_t i = 0; i < registration.data_access.size(); ++i)
             slot_at(object.ptr(), registration.data_access[i].offset) = values[base + i];
-        for (size_t i = 0; i < registration.meta_access.size(); ++i)
+        for (size_t i = 0; i < num_meta; ++i)
             slot_at(object.ptr(), registration.meta_access[i].offset) = incref(meta[i]);
         values.forget_to(base);
         return object;

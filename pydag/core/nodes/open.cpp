@@ -105,9 +105,13 @@ uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions
                       static_cast<uint32_t>(PyTuple_GET_SIZE(said.children.ptr())), stack);
 }
 
+// A set is copied: the object may change it, as pydantic's models do when one assigns to them.
 nb::object read_meta(PyObject *object, const Registration &registration) {
     RefBuffer<8> values;
-    for (const FieldAccess &field : registration.meta_access) values.push_new(read_field(object, field));
+    for (const FieldAccess &field : registration.meta_access) {
+        nb::object value = read_field(object, field);
+        values.push_new(PySet_CheckExact(value.ptr()) ? checked(PySet_New(value.ptr())) : std::move(value));
+    }
     return values.take_tuple();
 }
 

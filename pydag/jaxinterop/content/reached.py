@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a static leaf leads to: its parts, the fields of an instance, what a function closes over."""
+"""What a static leaf leads to: its parts, its fields, what a function closes over."""
 
 import contextlib
 import dataclasses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error about a static leaf that is no value: what it is, and a cure that works for its kind."""
+"""The error about a static leaf that is no value: what it is, and a cure for its kind."""
 
 import functools
 import types
