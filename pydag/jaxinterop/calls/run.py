@@ -55,8 +55,8 @@ def unwrapped(argument: Any) -> Any:
     return argument.value if type(argument) is StaticArgument else argument
 
 
-def check_static(value: Any, spot: Spot, options: Options) -> None:
-    """Raises `ValueError` for a static argument that can't be hashed, or that holds an array."""
+def static_argument(value: Any, spot: Spot, options: Options) -> StaticArgument:
+    """A static argument; `ValueError` if it can't be hashed, or holds an array."""
     where = spot_text(spot)
     found = array_in_static(value, options.namespace)
     if found is not None:
@@ -74,6 +74,7 @@ def check_static(value: Any, spot: Spot, options: Options) -> None:
             "part of the key of the compiled function. Pass a hashable value, such as a tuple for "
             "a list."
         ) from None
+    return StaticArgument(value)
 
 
 def static_leaves(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
-from pydag.jaxinterop.calls.run import StaticArgument, check_static
+from pydag.jaxinterop.calls.run import StaticArgument, static_argument
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
@@ -145,8 +145,7 @@ class CompiledFunction:
         known = _core.static_leaf(self._plans, value)
         if known is not None:
             return known  # type: ignore[no-any-return]  # the leaves that were added below
-        check_static(value, spot, self.options)
-        leaf = StaticArgument(value)
+        leaf = static_argument(value, spot, self.options)
         if is_settled(value):
             _core.add_static_leaf(self._plans, leaf)
         return leaf

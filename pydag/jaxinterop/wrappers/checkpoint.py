@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import jax
 
 from pydag.jaxinterop.calls.call import Call
-from pydag.jaxinterop.calls.run import StaticArgument
+from pydag.jaxinterop.calls.run import static_argument
 from pydag.jaxinterop.compiled.jit import updated_arguments
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
@@ -73,8 +73,9 @@ def checkpoint(
     @jax_private.shortens_tracebacks
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         spots = chosen.spots(args, kwargs)
-        given = tuple(StaticArgument(x) if i in spots else x for i, x in enumerate(args))
-        named = {name: StaticArgument(x) if name in spots else x for name, x in kwargs.items()}
+        wrap = lambda spot, x: static_argument(x, spot, own) if spot in spots else x
+        given = tuple(wrap(i, x) for i, x in enumerate(args))
+        named = {name: wrap(name, x) for name, x in kwargs.items()}
         call = Call(given, named, own)
         leaves = call.leaves
         refs = tuple(jax_private.ref_positions(leaves))

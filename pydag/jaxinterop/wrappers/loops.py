@@ -8,7 +8,7 @@ import jax
 
 from pydag.jaxinterop.calls.run import pair_of
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.leaves import is_array_type
+from pydag.jaxinterop.content.leaves import is_like_array
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed, pack, packed_of, parts_of, unpack
@@ -237,9 +237,9 @@ def _rows(xs: Dag, options: Options) -> tuple[Content, Packed]:
     leaves, content = take_apart(xs, options, "xs", by_tuples=True)
     sizes: dict[int, str] = {}
     for path, leaf in zip(content.paths("xs"), leaves, strict=True):
-        if not is_array_type(type_ := jax.typeof(leaf)):
+        if not is_like_array(leaf):
             continue  # JAX knows its axes
-        shape = type_.shape
+        shape = jax.typeof(leaf).shape
         if not shape:
             raise ValueError(f"scan got a value without a leading axis: {path}")
         sizes.setdefault(shape[0], path)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.calls.call import Call
-from pydag.jaxinterop.content.leaves import is_array, is_array_type
+from pydag.jaxinterop.content.leaves import is_array, is_like_array
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, wraps
@@ -169,7 +169,7 @@ def _check_sizes(call: Call, axes: Sequence[Any], source: Source) -> None:
     """Raises an error with paths if a leaf hasn't its axis, or if the axes have several sizes."""
     sizes: dict[int, str] = {}
     for path, leaf, axis in zip(call.paths(), call.leaves, axes, strict=True):
-        if axis is None or not (jnp.ndim(leaf) or is_array_type(jax.typeof(leaf))):
+        if axis is None or not is_like_array(leaf):
             continue
         shape = jnp.shape(leaf)
         if not -len(shape) <= axis < len(shape):
