@@ -117,7 +117,7 @@ def _tangent_dtype(type_: Any) -> Any:
 def is_differentiable(leaf: Any, allow_int: bool = False) -> bool:
     """Whether JAX differentiates by an array, a number or another leaf of this type."""
     if type(leaf) is jax_private.ArrayImpl or isinstance(leaf, np.ndarray):
-        dtype: Any = leaf.dtype
+        dtype: Any = leaf.dtype  # type: ignore[attr-defined]  # narrowed to a bare class
     elif is_number(leaf):
         return isinstance(leaf, float | complex | np.inexact) or allow_int
     elif jax_private.is_ref(leaf):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`apply_updates`: a model with updates added to it."""
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -39,17 +40,16 @@ def _added(parameter: Leaf, update: Leaf, path: Callable[[], str]) -> Leaf:
         return new
     if is_variable(parameter):
         return parameter.replace(_added(parameter[...], update, path))
-    try:
-        new = parameter + update
-    except Exception:
-        new = None
-    if new is None or jax.typeof(new) != jax.typeof(parameter):
+    found: Any = None
+    with contextlib.suppress(Exception):
+        found = parameter + update
+    if found is None or jax.typeof(found) != jax.typeof(parameter):
         raise TypeError(
             f"apply_updates can't update {path()}: its type {jax.typeof(parameter)} has no sum "
             f"with {short_repr(update)} that is of this type\n  Give the class an __add__; or set "
             "updates to None there, and update it in the training step."
         )
-    return new
+    return found
 
 
 @with_wrapper_options

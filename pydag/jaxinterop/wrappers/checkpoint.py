@@ -73,9 +73,9 @@ def checkpoint(
     @jax_private.shortens_tracebacks
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         spots = chosen.spots(args, kwargs)
-        wrap = lambda spot, x: static_argument(x, spot, own) if spot in spots else x
-        given = tuple(wrap(i, x) for i, x in enumerate(args))
-        named = {name: wrap(name, x) for name, x in kwargs.items()}
+        pairs = [*enumerate(args), *kwargs.items()]
+        found = [static_argument(x, n, own) if n in spots else x for n, x in pairs]
+        given, named = tuple(found[: len(args)]), dict(zip(kwargs, found[len(args) :], strict=True))
         call = Call(given, named, own)
         leaves = call.leaves
         refs = tuple(jax_private.ref_positions(leaves))
@@ -100,8 +100,8 @@ def checkpoint(
         if not isinstance(prevent_cse, bool):
             may_share = call.treatments(_CSE, (tuple(prevent_cse), True))
         staged = jax.checkpoint(flat, prevent_cse=may_share, policy=policy)
-        found = staged(*(leaf[...] if i in used else leaf for i, leaf in enumerate(leaves)))
-        result, new = found if used else (found, ())
+        returned = staged(*(leaf[...] if i in used else leaf for i, leaf in enumerate(leaves)))
+        result, new = returned if used else (returned, ())
         for i, content in zip(used, new, strict=True):
             leaves[i][...] = content
         return call.finish(result)
