@@ -93,7 +93,7 @@ def test_following_the_cure(what: str) -> None:
     assert str(caught.value).count("Partial") <= 1
     assert pj.jit(lambda t: read(t["held"]))({"held": cured}).tolist() == [0.0, 1.0]
 
-    def loss(t):
+    def loss(t: Any) -> Any:
         return (t["w"] * read(t["held"])).sum()
 
     assert pj.grad(loss)({"held": cured, "w": jnp.ones(2)})["w"].tolist() == [0.0, 1.0]

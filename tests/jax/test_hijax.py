@@ -142,7 +142,7 @@ def test_a_leaf_of_a_hijax_type_has_a_gradient(how: str) -> None:
 def test_a_type_says_whether_it_has_a_derivative() -> None:
     """Where its tangents are float0, None stands in the gradient, as for an integer."""
 
-    def f(m):
+    def f(m: Any) -> Any:
         return (m["w"] ** 2).sum()
 
     gradient = pj.grad(f)({"a": halves(Label), "w": jnp.ones(3)})
@@ -188,9 +188,7 @@ def test_training_with_what_optax_can_do() -> None:
 )
 def test_what_optax_can_t_train_is_an_error_with_its_path(tx: Any) -> None:
     """And the cure works: it is left out by `wrt=`."""
-    with pytest.raises(
-        TypeError, match=r"can't train params\['a'\], of type halves\[3\](.|\n)*wrt"
-    ):
+    with pytest.raises(TypeError, match=r"can't train params\['a'\], of type halves(.|\n)*wrt"):
         pj.optimizer(tx).init(shared())
     assert pj.optimizer(tx, wrt="['w']").init(shared()) is not None
 
@@ -287,7 +285,7 @@ def test_variables_of_a_hijax_type() -> None:
 
     net = nnx.with_vars(Net(), hijax=True)
 
-    def f(m):
+    def f(m: Any) -> Any:
         return (m.w[...] ** 2 * m.mean[...]).sum()
 
     opt = pj.optimizer(optax.adam(1.0))

@@ -116,6 +116,73 @@ def test_inference_mode_of_own_modules() -> None:
     assert jnp.allclose(jaxinterop.jit(lambda net, x: net(x))(evaluated, x), expected)
 
 
+class Model(jaxinterop.Module):
+    """A module of pydag's."""
+
+    def __init__(self) -> None:
+        self.w = self.tied = jnp.ones(2)
+        self.size = 2
+
+
+def test_tree_at_of_an_own_module() -> None:
+    """The error names what works: `dag_replace`, and `eqx.tree_at` of a `Dag`."""
+    model, new = Model(), jnp.zeros(2)
+    with pytest.raises(TypeError, match=r"pydag\.dag_replace(.|\n)*pj\.Dag\(model\)") as caught:
+        eqx.tree_at(lambda m: m.w, model, new)
+    assert "_LeafWrapper" not in str(caught.value)
+    replaced = pydag.dag_replace(model, model.w, new)
+    through = eqx.tree_at(lambda dag: dag.tree.w, Dag(model), new).tree
+    for changed in (replaced, through):
+        assert changed.w is changed.tied
+        assert (changed.w.tolist(), changed.size) == ([0.0, 0.0], 2)
+
+
+def test_partition_of_an_own_module() -> None:
+    """A `Dag` comes together again."""
+    halves = eqx.partition(Dag(Model()), eqx.is_array)
+    model = eqx.combine(*halves).tree
+    assert model.w is model.tied
+    assert model.w.tolist() == [1.0, 1.0]
+
+
+class Shared(equinox.Module):
+    """Ties two layers as equinox does."""
+
+    layers: Any
+
+    def __init__(self) -> None:
+        key = jax.random.key(0)
+        parts = eqx.nn.Embedding(4, 3, key=key), eqx.nn.Linear(3, 4, use_bias=False, key=key)
+        self.layers = eqx.nn.Shared(parts, lambda p: p[1].weight, lambda p: p[0].weight)
+
+    def __call__(self, i: Any) -> Any:
+        embed, unembed = self.layers()
+        return unembed(embed(i)).sum()
+
+
+class Holder(jaxinterop.Module):
+    """Holds such a model."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __call__(self, i: Any) -> Any:
+        return self.model(i)
+
+
+@pytest.mark.parametrize("wrap", [lambda m: m, Holder])
+def test_shared_of_equinox(wrap: Any) -> None:
+    """What stands in the place of a tied weight holds nothing: it is configuration."""
+    model = Shared()
+    expected = eqx.filter_grad(lambda m: m(1))(model).layers.pytree[0].weight
+    own = wrap(model)
+    assert jnp.allclose(jaxinterop.jit(lambda m, i: m(i))(own, 1), model(1))
+    gradient = jaxinterop.jit(jaxinterop.grad(lambda m: m(1)))(own)
+    [found] = jax.tree.leaves(jaxinterop.tree.leaves(gradient))
+    assert jnp.allclose(found, expected)
+    assert jnp.allclose(jaxinterop.tree.map(lambda x: 2 * x, own)(1), 4 * model(1))
+
+
 # --- linen: parameters are dicts ---
 
 
