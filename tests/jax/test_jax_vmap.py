@@ -252,5 +252,5 @@ def test_a_tree_of_shardings_beside_a_static_argument() -> None:
     )
     p = {"a": jnp.ones((2, 2)), "b": jnp.ones(2)}
     assert f(3, p, jnp.ones(2))[0].tolist() == [[3.0, 3.0], [3.0, 3.0]]
-    with pytest.raises(ValueError, match="2 entries, and there are 1 such"):
+    with pytest.raises(ValueError, match="2 entries, and 1 arguments"):
         f(3, p)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call of a function that JAX calls with the traced leaves of the arguments."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL, Roots
+from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.source import Source, named
@@ -24,8 +23,6 @@ class Call:
 
     Args:
         args, kwargs: The arguments.
-        groups: Of each positional argument, and last of the keyword arguments. Each group is a tree
-            with an identity table of its own. By default all arguments are one.
         passes_refs: Whether JAX is given the refs, too. Otherwise the function closes over them.
 
     Attributes:
@@ -35,44 +32,19 @@ class Call:
     """
 
     def __init__(
-        self,
-        args: Args,
-        kwargs: Kwargs,
-        options: Options,
-        *,
-        groups: Sequence[Hashable] = (),
-        passes_refs: bool = True,
+        self, args: Args, kwargs: Kwargs, options: Options, *, passes_refs: bool = True
     ) -> None:
         self._options, self._tree = options, (args, kwargs)
-        self.content: Content | _Groups
-        numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
-        if len(numbers) < 2:
-            self._trees: list[Any] = [self._tree]
-            self._all, self.content = take_apart(self._tree, options, CALL)
-        else:
-            *own, last = map(numbers.__getitem__, groups)
-            self._trees = [
-                (
-                    tuple(x if n == own[i] else None for i, x in enumerate(args)),
-                    kwargs if n == last else {},
-                )
-                for n in numbers.values()
-            ]
-            apart = [take_apart(tree, options, CALL) for tree in self._trees]
-            self._all = [leaf for leaves, _ in apart for leaf in leaves]
-            self.content = _Groups([content for _, content in apart], own, last)
+        self._all, self.content = take_apart(self._tree, options, CALL)
         options.check_selects(self._tree)
         self.refs: dict[int, Leaf] = {}
         if not passes_refs:
             self.refs = {i: self._all[i] for i in jax_private.ref_positions(self._all)}
         self.leaves = [x for i, x in enumerate(self._all) if i not in self.refs]
 
-    def treatments(self, question: Question, *prefixes: Any) -> tuple[Any, ...]:
-        """What the prefix of each group answers for each traced leaf."""
-        content = self.content
-        contents = content.contents if isinstance(content, _Groups) else [content]
-        groups = zip(prefixes, self._trees, contents, strict=True)
-        return tuple(x for group in groups for x in treatments(question, *group, self._options))
+    def treatments(self, question: Question, prefix: Any) -> tuple[Any, ...]:
+        """What a prefix of the arguments answers for each traced leaf."""
+        return tuple(treatments(question, prefix, self._tree, self.content, self._options))
 
     def function(
         self,
@@ -111,38 +83,5 @@ class Call:
         return unpack(returned, self.content.all_leaves(self._all), self._tree)
 
 
-class _Groups:
-    """The groups of the arguments of a call, without their traced leaves; as one `Content`.
-
-    Args:
-        own, last: Which group each positional argument is in, and which the keyword arguments are.
-    """
-
-    def __init__(self, contents: Sequence[Content], own: Sequence[int], last: int) -> None:
-        self.contents, self._own, self._last = contents, own, last
-
-    def _parts(self, leaves: Iterable[Leaf]) -> Iterator[tuple[Content, Iterator[Leaf]]]:
-        """Each content, and its traced leaves of those of all."""
-        waiting = iter(leaves)
-        return ((x, islice(waiting, len(x.traced_positions()))) for x in self.contents)
-
-    def build(self, leaves: Iterable[Leaf]) -> tuple[Args, Kwargs]:
-        trees: list[Any] = [content.build(own) for content, own in self._parts(leaves)]
-        return tuple(trees[n][0][i] for i, n in enumerate(self._own)), trees[self._last][1]
-
-    def all_leaves(self, leaves: Iterable[Leaf]) -> list[Leaf]:
-        return [x for content, own in self._parts(leaves) for x in content.all_leaves(own)]
-
-    def traced_positions(self) -> Sequence[int]:
-        before, found = 0, list[int]()
-        for content in self.contents:
-            found += [before + i for i in content.traced_positions()]
-            before += content.spec.num_leaves
-        return found
-
-    def paths(self, roots: Roots) -> Sequence[str]:
-        return [path for content in self.contents for path in content.paths(roots)]
-
-
-def _paths(content: Any, refs: Collection[int]) -> Sequence[str]:
+def _paths(content: Content, refs: Collection[int]) -> Sequence[str]:
     return [path for i, path in enumerate(content.paths(CALL)) if i not in refs]

@@ -77,24 +77,6 @@ def static_argument(value: Any, spot: Spot, options: Options) -> StaticArgument:
     return StaticArgument(value)
 
 
-def static_leaves(
-    chosen: Chosen, args: Args, kwargs: Kwargs, options: Options
-) -> tuple[Args, Kwargs]:
-    """The arguments of a call with a leaf for each static one."""
-    spots = chosen.spots(args, kwargs)
-
-    def leaf(value: Any, spot: Spot) -> Any:
-        if spot not in spots:
-            return value
-        check_static(value, spot, options)
-        return StaticArgument(value)
-
-    return (
-        tuple(leaf(x, i) for i, x in enumerate(args)),
-        {name: leaf(x, name) for name, x in kwargs.items()},
-    )
-
-
 def run(
     fun: Callable[..., Any],
     tree: tuple[Args, Kwargs],

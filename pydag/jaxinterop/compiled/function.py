@@ -179,11 +179,10 @@ class CompiledFunction:
             traced = [i for i in range(len(args)) if i not in static]
             if len(given) != len(traced):
                 raise ValueError(
-                    f"jit in_shardings must be a tree prefix of the arguments that aren't static: "
-                    f"it has {len(given)} entries, and there are {len(traced)} such arguments"
+                    f"jit in_shardings has {len(given)} entries, and {len(traced)} arguments "
+                    "aren't static: give one for each of these"
                 )
-            by_place = dict(zip(traced, given, strict=True))
-            given = tuple(map(by_place.get, range(len(args))))
+            given = tuple(map(dict(zip(traced, given, strict=True)).get, range(len(args))))
         prefix = given if is_sharding(given) else (given, None)
         return tuple(treatments(IN_SHARDINGS, prefix, call, content, self.options))
 

@@ -13,16 +13,14 @@ import pydag._core as _core
 from pydag.registry.optree_private import look_up
 
 
-def _of_jax(module: str, name: str) -> Any:
-    return look_up(module, name, "0.10.2 to 0.12", "jax>=0.10.2,<0.13")
-
-
-def _of_jax_or(instead: Any, module: str, name: str) -> Any:
-    """For what only makes messages shorter: a JAX without it works, too."""
+def _of_jax(module: str, name: str, *instead: Any) -> Any:
+    """A private object of JAX's; where something else is given, it stands for a missing one."""
     try:
-        return _of_jax(module, name)
+        return look_up(module, name, "0.10.2 to 0.12", "jax>=0.10.2,<0.13")
     except ImportError:
-        return instead
+        if not instead:
+            raise
+        return instead[0]
 
 
 registry: dict[type, Any] = _of_jax("jax._src.tree_util", "_registry")
@@ -42,19 +40,19 @@ ArrayImpl: type = _of_jax("jax._src.array", "ArrayImpl")
 convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
 """Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
 
-hide_frames_of: Callable[[str], None] = _of_jax_or(
-    id, "jax._src.source_info_util", "register_exclusion"
+hide_frames_of: Callable[[str], None] = _of_jax(
+    "jax._src.source_info_util", "register_exclusion", id
 )
 """Says that frames in files whose names begin so aren't the user's."""
 
-hide_in_tracebacks: Callable[[str], None] = _of_jax_or(
-    id, "jax._src.traceback_util", "register_exclusion"
+hide_in_tracebacks: Callable[[str], None] = _of_jax(
+    "jax._src.traceback_util", "register_exclusion", id
 )
 """Says that JAX leaves out such frames where it shortens a traceback."""
 
 F = TypeVar("F", bound=Callable[..., Any])
-shortens_tracebacks: Callable[[F], F] = _of_jax_or(
-    lambda function: function, "jax._src.traceback_util", "api_boundary"
+shortens_tracebacks: Callable[[F], F] = _of_jax(
+    "jax._src.traceback_util", "api_boundary", lambda function: function
 )
 """A function below which tracebacks are shortened, as those of JAX's own functions are."""
 

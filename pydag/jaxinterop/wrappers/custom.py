@@ -11,7 +11,7 @@ import inspect
 import operator
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import jax
 import jax.numpy as jnp
@@ -38,8 +38,6 @@ from pydag.typing import Identity, Leaf
 
 from .differentiated import as_type_error, tangents_of
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 class Custom(Generic[P, R]):
     """A function of DAGs with a derivative of its own.
@@ -63,8 +61,10 @@ class Custom(Generic[P, R]):
         wraps(fun)(self)
         self.fun, self.options = fun, Options(namespace, identity)
         # To JAX a partial is opaque: its rules get the arguments that the caller gives.
-        opaque = isinstance(fun, functools.partial)
-        self._signature = inspect.signature(_any_arguments if opaque else fun)
+        any_arguments = lambda *args, **kwargs: None  # noqa: E731 (it is short)
+        self._signature = inspect.signature(
+            any_arguments if isinstance(fun, functools.partial) else fun
+        )
         numbers, names = numbers_of(nondiff_argnums), names_of(nondiff_argnames)
         if unknown := set(names).difference(inspect.signature(fun).parameters if names else ()):
             raise ValueError(f"nondiff_argnames: {name_of(fun)} has no parameter {unknown.pop()!r}")
@@ -134,10 +134,6 @@ class Custom(Generic[P, R]):
         return packed_of(content, *without_refs(leaves, origins, False))
 
 
-def _any_arguments(*args: Any, **kwargs: Any) -> None:
-    pass
-
-
 def built(argument: Any) -> Any:
     """A fresh tree of an argument; one that is handed on as it is."""
     if type(argument) is not Packed:
@@ -176,7 +172,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
     _transformation = staticmethod(jax.custom_jvp)
     jvp: Callable[..., Any] | None = None
 
-    def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
+    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Any:
         """Sets the rule, and returns it.
 
         Args:

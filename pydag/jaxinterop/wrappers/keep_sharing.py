@@ -20,10 +20,6 @@ from pydag.jaxinterop.typed import StaticOptions
 from .carried import kept_function
 
 
-def _is_made_here(part: Any) -> bool:
-    return type(part) in (Packed, Dag)
-
-
 @with_wrapper_options
 def keep_sharing(
     transformation: Callable[..., Any],
@@ -72,14 +68,12 @@ def keep_sharing(
             found = transformed(dag_of(content, leaves, own))
             origins = content.all_leaves(leaves)
 
-            def opened(part: Any) -> Any:
+            def opened(part: Any) -> Any:  # of what may be more than the result of the function
                 if type(part) is Packed:
                     return unpack(part, origins)
                 return part.tree if type(part) is Dag else part
 
-            # A transformation may return more than the result of the function, or several results.
-            is_found = any(map(_is_made_here, _core.leaves(found, is_leaf=_is_made_here)))
-            return _core.map(opened, found, (), is_leaf=_is_made_here) if is_found else found
+            return _core.map(opened, found, (), is_leaf=lambda x: type(x) in (Packed, Dag))
 
         return call
 

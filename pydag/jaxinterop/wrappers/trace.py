@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import jax
 
 from pydag.jaxinterop.calls.call import Call
-from pydag.jaxinterop.calls.run import static_leaves
+from pydag.jaxinterop.compiled.function import CompiledFunction, Settings
 from pydag.jaxinterop.compiled.jit import jit
 from pydag.jaxinterop.compiled.models import holder_of_model
 from pydag.jaxinterop.compiled.stages import described
@@ -69,12 +69,13 @@ def make_jaxpr(
     check_function(fun)
     own, source = Options.of(options), Source(fun)
     numbers = None if static_argnums == () else static_argnums
-    static = Chosen.of(fun, numbers, None)
     jax.jit(fun, static_argnums=numbers)  # JAX checks what it is given
+    static = Settings(Chosen.of(fun, numbers, None), Chosen(), Chosen(), (None, None), {})
+    compiled = CompiledFunction(lambda: fun, source, own, static)
 
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
-        call = Call(*described(static_leaves(static, args, kwargs, own), own, CALL), own)
+        call = Call(*described(compiled.arranged(args, kwargs), own, CALL), own)
         flat = call.function(lambda: fun, source, lambda result, refs: pack(result, own, refs))
         jaxpr, shapes = jax.make_jaxpr(flat, axis_env=axis_env, return_shape=True)(*call.leaves)
         return (jaxpr, call.finish(shapes)) if return_shape else jaxpr

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`vmap`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Unpack
 
 import jax
@@ -9,14 +10,18 @@ import jax.numpy as jnp
 
 import pydag._core as _core
 from pydag.errors import SharingError
-from pydag.jaxinterop.calls.call import Call
+from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.content.content import take_apart
 from pydag.jaxinterop.content.leaves import is_array, is_like_array
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, wraps
+from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.packed.packed import unpack
+from pydag.jaxinterop.treatments.arguments import Args, Kwargs
 from pydag.jaxinterop.treatments.outputs import Outputs
-from pydag.jaxinterop.treatments.treatments import COPIES, Question, number_in
+from pydag.jaxinterop.treatments.treatments import COPIES, Question, number_in, treatments
 from pydag.jaxinterop.typed import P, R, StaticOptions
 from pydag.structure.text import short_repr
 
@@ -101,18 +106,52 @@ def vmap(
             )
         groups = [_group(*both, own) for both in zip(axes, args, strict=True)]
         groups.append(0 if kwargs or not groups else groups[0])
-        call = Call(args, kwargs, own, groups=groups)
-        by_leaf = call.treatments(_IN, *(_prefix(x, axes, groups) for x in dict.fromkeys(groups)))
-        _check_refs(call, by_leaf)
-        flat = call.function(lambda: fun, source, outputs.pack)
-        staged = jax.vmap(flat, by_leaf, outputs.prefix, **jax_options)
+        parts = [_Part(group, groups, axes, args, kwargs, own) for group in dict.fromkeys(groups)]
+        own.check_selects((args, kwargs))
+        leaves = [leaf for part in parts for leaf in part.leaves]
+        by_leaf = tuple(axis for part in parts for axis in part.axes)
+        paths = [path for part in parts for path in part.content.paths(CALL)]
+        _check_refs(leaves, by_leaf, paths)
+
+        def flat(*inside: Any) -> Any:
+            waiting = iter(inside)
+            trees = {part.group: part.build(waiting) for part in parts}
+            own_args = tuple(trees[group][0][i] for i, group in enumerate(groups[:-1]))
+            result, _ = run(fun, (own_args, trees[groups[-1]][1]), own, source)
+            refs = jax_private.ref_positions(inside)
+            return outputs.pack(result, {id(inside[i]): number for number, i in enumerate(refs)})
+
+        named(flat, source, lambda: paths)
         try:
-            return call.finish(staged(*call.leaves))
+            found = jax.vmap(flat, by_leaf, outputs.prefix, **jax_options)(*leaves)
         except ValueError:
-            _check_sizes(call, by_leaf, source)
+            _check_sizes(leaves, by_leaf, paths, source)
             raise
+        return unpack(found, [leaves[i] for i in jax_private.ref_positions(leaves)])
 
     return mapped
+
+
+class _Part:
+    """The arguments with the axes of a group, which have an identity table of their own."""
+
+    def __init__(
+        self, group: Any, groups: Sequence[Any], axes: Any, args: Args, kwargs: Kwargs, own: Options
+    ) -> None:
+        mine = [x == group for x in groups]
+        args = tuple(x if is_mine else None for x, is_mine in zip(args, mine, strict=False))
+        tree = args, kwargs if mine[-1] else {}
+        self.group = group
+        self.leaves, self.content = take_apart(tree, own, CALL)
+        prefix = group
+        if isinstance(group, tuple):  # a tree of axes
+            both = zip(axes, mine, strict=False)
+            prefix = tuple(x if is_mine else None for x, is_mine in both), None
+        self.axes = treatments(_IN, prefix, tree, self.content, own)
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        """Fresh arguments; takes as many leaves as they have."""
+        return self.content.build(islice(leaves, len(self.leaves)))
 
 
 def _group(axes: Any, arg: Any, options: Options) -> Any:
@@ -130,13 +169,6 @@ def _group(axes: Any, arg: Any, options: Options) -> Any:
     return _counted(axis, dims.pop()) if len(dims) == 1 else axis
 
 
-def _prefix(group: Any, axes: Sequence[Any], groups: Sequence[Any]) -> Any:
-    """The axes of the arguments of a group."""
-    if not isinstance(group, tuple):
-        return group
-    return tuple(x if own == group else None for x, own in zip(axes, groups, strict=False)), None
-
-
 def _check_axes(name: str, axes: Any, options: Options) -> None:
     """Checks that axes are integers and None; numbers that a module holds are configuration."""
     leaves, spec = _core.flatten(
@@ -151,13 +183,12 @@ def _check_axes(name: str, axes: Any, options: Options) -> None:
             )
 
 
-def _check_refs(call: Call, axes: Sequence[Any]) -> None:
-    """Checks that a mapped ref is in the arguments of one group."""
+def _check_refs(leaves: Sequence[Any], axes: Sequence[Any], paths: Sequence[str]) -> None:
+    """Checks that a ref that is mapped is in the arguments of one group."""
     first: dict[int, int] = {}
-    for i in jax_private.ref_positions(call.leaves):
-        other = first.setdefault(id(call.leaves[i]), i)
+    for i in jax_private.ref_positions(leaves):
+        other = first.setdefault(id(leaves[i]), i)
         if other != i and (axes[i], axes[other]) != (None, None):
-            paths = call.paths()
             raise SharingError(
                 f"one ref is in arguments of different in_axes\n  {paths[other]} is "
                 f"{_axis(axes[other])}\n  {paths[i]}, the same object, is {_axis(axes[i])}\n"
@@ -165,10 +196,12 @@ def _check_refs(call: Call, axes: Sequence[Any]) -> None:
             )
 
 
-def _check_sizes(call: Call, axes: Sequence[Any], source: Source) -> None:
+def _check_sizes(
+    leaves: Sequence[Any], axes: Sequence[Any], paths: Sequence[str], source: Source
+) -> None:
     """Raises an error with paths if a leaf hasn't its axis, or if the axes have several sizes."""
     sizes: dict[int, str] = {}
-    for path, leaf, axis in zip(call.paths(), call.leaves, axes, strict=True):
+    for path, leaf, axis in zip(paths, leaves, axes, strict=True):
         if axis is None or not is_like_array(leaf):
             continue
         shape = jnp.shape(leaf)
