@@ -40,14 +40,10 @@ ArrayImpl: type = _of_jax("jax._src.array", "ArrayImpl")
 convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert_element_type")
 """Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
 
-hide_frames_of: Callable[[str], None] = _of_jax(
-    "jax._src.source_info_util", "register_exclusion", id
-)
+hide_frames_of: Any = _of_jax("jax._src.source_info_util", "register_exclusion", id)
 """Says that frames in files whose names begin so aren't the user's."""
 
-hide_in_tracebacks: Callable[[str], None] = _of_jax(
-    "jax._src.traceback_util", "register_exclusion", id
-)
+hide_in_tracebacks: Any = _of_jax("jax._src.traceback_util", "register_exclusion", id)
 """Says that JAX leaves out such frames where it shortens a traceback."""
 
 F = TypeVar("F", bound=Callable[..., Any])

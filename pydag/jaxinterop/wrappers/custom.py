@@ -60,11 +60,8 @@ class Custom(Generic[P, R]):
     ) -> None:
         wraps(fun)(self)
         self.fun, self.options = fun, Options(namespace, identity)
-        # To JAX a partial is opaque: its rules get the arguments that the caller gives.
-        any_arguments = lambda *args, **kwargs: None  # noqa: E731 (it is short)
-        self._signature = inspect.signature(
-            any_arguments if isinstance(fun, functools.partial) else fun
-        )
+        is_opaque = isinstance(fun, functools.partial)  # to JAX
+        self._signature = inspect.signature((lambda *_, **__: None) if is_opaque else fun)
         numbers, names = numbers_of(nondiff_argnums), names_of(nondiff_argnames)
         if unknown := set(names).difference(inspect.signature(fun).parameters if names else ()):
             raise ValueError(f"nondiff_argnames: {name_of(fun)} has no parameter {unknown.pop()!r}")
@@ -184,10 +181,8 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
         def flat(*args: Any) -> Any:
             *others, primals, tangents = args
             opened = (tangents_of(x, leaves) for leaves, x, _ in map(parts_of, tangents))
-            given = (tuple(map(built, primals)), tuple(opened))
-            result, tangent = pair_of(
-                jvp(*map(built, others), *given), name_of(jvp), "(primal, tangent)"
-            )
+            given = (*map(built, others), tuple(map(built, primals)), tuple(opened))
+            result, tangent = pair_of(jvp(*given), name_of(jvp), "(primal, tangent)")
             leaves, content = own.result(result)
             start = f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n"
             with as_type_error(start):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`custom_vjp`."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -111,12 +112,7 @@ def _opened(packed: Any) -> Any:
 
 
 def _cotangent(content: Content, found: Any, given: Any, what: str) -> Packed | None:
-    """The cotangent of an argument, for JAX.
-
-    Args:
-        given: The cotangent of the result. What comes back of it is added up for each object.
-        what: Names it.
-    """
+    """The cotangent of an argument, for JAX: of those of the result, `given`, it may be a sum."""
     if found is None:
         return None
     if is_traced(found) and len(content.traced_positions()) == 1:
@@ -126,8 +122,8 @@ def _cotangent(content: Content, found: Any, given: Any, what: str) -> Packed | 
             try:
                 leaves = content.match(found, what, what)
             except SharingError as error:
-                own, namespace = set(map(id, _core.leaves(given))), content.spec.namespace
-                if not own.issuperset(map(id, _core.leaves(found, namespace=namespace))):
+                flat = functools.partial(_core.leaves, namespace=content.spec.namespace)
+                if set(map(id, flat(found))).difference(map(id, flat(given))):
                     error.add_note(_HALVES)
                     raise
                 leaves = content.match(retie(content.spec, found, jnp.add), what, what)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`vmap`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Unpack
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.calls.run import run
-from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_array, is_like_array
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
@@ -106,16 +106,22 @@ def vmap(
             )
         groups = [_group(*both, own) for both in zip(axes, args, strict=True)]
         groups.append(0 if kwargs or not groups else groups[0])
-        parts = [_Part(group, groups, axes, args, kwargs, own) for group in dict.fromkeys(groups)]
+        parts = {
+            group: _part(group, groups, axes, (args, kwargs), own)
+            for group in dict.fromkeys(groups)
+        }
         own.check_selects((args, kwargs))
-        leaves = [leaf for part in parts for leaf in part.leaves]
-        by_leaf = tuple(axis for part in parts for axis in part.axes)
-        paths = [path for part in parts for path in part.content.paths(CALL)]
+        leaves = [leaf for part in parts.values() for leaf in part[0]]
+        by_leaf = tuple(axis for part in parts.values() for axis in part[2])
+        paths = [path for part in parts.values() for path in part[1].paths(CALL)]
         _check_refs(leaves, by_leaf, paths)
 
         def flat(*inside: Any) -> Any:
             waiting = iter(inside)
-            trees = {part.group: part.build(waiting) for part in parts}
+            trees: Any = {
+                group: content.build(islice(waiting, len(by)))
+                for group, (_, content, by) in parts.items()
+            }
             own_args = tuple(trees[group][0][i] for i, group in enumerate(groups[:-1]))
             result, _ = run(fun, (own_args, trees[groups[-1]][1]), own, source)
             refs = jax_private.ref_positions(inside)
@@ -132,37 +138,27 @@ def vmap(
     return mapped
 
 
-class _Part:
-    """The arguments with the axes of a group, which have an identity table of their own."""
+def _part(
+    group: Any, groups: Sequence[Any], axes: Any, call: tuple[Args, Kwargs], own: Options
+) -> tuple[Sequence[Any], Content, Sequence[Any]]:
+    """The arguments of a group, which have their own identity table: leaves, content, axes."""
+    mine = [x == group for x in groups]
 
-    def __init__(
-        self, group: Any, groups: Sequence[Any], axes: Any, args: Args, kwargs: Kwargs, own: Options
-    ) -> None:
-        mine = [x == group for x in groups]
-        args = tuple(x if is_mine else None for x, is_mine in zip(args, mine, strict=False))
-        tree = args, kwargs if mine[-1] else {}
-        self.group = group
-        self.leaves, self.content = take_apart(tree, own, CALL)
-        prefix = group
-        if isinstance(group, tuple):  # a tree of axes
-            both = zip(axes, mine, strict=False)
-            prefix = tuple(x if is_mine else None for x, is_mine in both), None
-        self.axes = treatments(_IN, prefix, tree, self.content, own)
+    def pick(items: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(x if is_mine else None for x, is_mine in zip(items, mine, strict=False))
 
-    def build(self, leaves: Iterator[Any]) -> Any:
-        """Fresh arguments; takes as many leaves as they have."""
-        return self.content.build(islice(leaves, len(self.leaves)))
+    tree = pick(call[0]), call[1] if mine[-1] else {}
+    leaves, content = take_apart(tree, own, CALL)
+    prefix = (pick(axes), None) if isinstance(group, tuple) else group
+    return leaves, content, treatments(_IN, prefix, tree, content, own)
 
 
 def _group(axes: Any, arg: Any, options: Options) -> Any:
     """What is equal for arguments with equal axes; a single axis itself, counted from the first."""
-    leaves, spec = [axes], None
-    if not (axes is None or isinstance(axes, int)):
-        leaves, spec = _core.flatten(axes, none_is_leaf=True, namespace=options.namespace)
-    answers = tuple(map(number_in, leaves))
-    if spec is not None and not spec.is_leaf():
-        return spec, answers
-    [axis] = answers
+    leaves, spec = _core.flatten(axes, none_is_leaf=True, namespace=options.namespace)
+    axis, *more = map(number_in, leaves or [None])
+    if not spec.is_leaf():
+        return spec, axis, *more
     if axis is None or axis >= 0:
         return axis
     dims = {x.ndim for x in options.flatten(arg)[0] if is_array(x)}
