@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structures that differ in sharing: objects that are split, leaves that become one object."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
@@ -57,6 +57,31 @@ def apart(listing: Listing, spec: PyDagSpec, state: Hashable, below: Below) -> A
         children = listing.children(position)
         waiting += reversed(list(zip(children, below(position, state, children), strict=True)))
     return Apart(_spec_of(spec, found, refs), leaves, states)
+
+
+def in_common(spec: PyDagSpec, others: Sequence[PyDagSpec]) -> Apart:
+    """Splits each shared object that is two objects in one of several other structures.
+
+    Args:
+        spec: The structure.
+        others: Structures with the same nodes. A part that has other nodes splits nothing.
+    """
+    listing, found = Listing.of(spec), list(map(Listing.of, others))
+
+    def below(position: int, state: Any, children: Sequence[int]) -> Sequence[Any]:
+        keys: Iterable[Any] = listing.named_children(position) or range(len(children))
+        matches = [_children(*at) for at in zip(found, state, strict=True)]
+        return [tuple(match.get(key) for match in matches) for key in keys]
+
+    return apart(listing, spec, (0,) * len(found), below)
+
+
+def _children(listing: Listing, position: int | None) -> dict[Any, int]:
+    """The objects that a node holds, by key or number; none where there is no such node."""
+    if position is None:
+        return {}
+    children = listing.named_children(position) or dict(enumerate(listing.children(position)))
+    return {key: listing.target(child) for key, child in children.items()}
 
 
 def with_merged_leaves(spec: PyDagSpec, same: Mapping[int, int]) -> PyDagSpec:

@@ -219,8 +219,8 @@ def parts_of(net: Net) -> Iterator[tuple[float, Layer]]:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_the_tie_of_a_module_is_told(loop: str) -> None:
-    """A `LostTieWarning`; the loop carries two layers."""
+def test_the_lost_tie_of_a_module(loop: str) -> None:
+    """Warns with both paths; the loop carries two layers."""
     layer = Layer(ROW)
     with pytest.warns(pj.LostTieWarning, match=r"first.* and .*last.* are one object"):
         out = LOOPS[loop](pj, untied, Net(layer, layer))
@@ -474,8 +474,8 @@ def test_derivatives_and_maps_of_branches() -> None:
     assert pj.vmap(ours)(ROW).tolist() == jax.vmap(wanted)(ROW).tolist()
 
 
-def test_the_tie_that_a_branch_cuts_is_told_once() -> None:
-    """By one `LostTieWarning`, though the branch is traced twice."""
+def test_the_tie_that_a_branch_cuts() -> None:
+    """One `LostTieWarning`, though the branch is traced twice."""
     layer = Layer(ROW)
     with pytest.warns(pj.LostTieWarning) as caught:
         out = pj.cond(True, lambda net: net, untied, Net(layer, layer))

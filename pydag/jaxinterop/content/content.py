@@ -17,6 +17,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec, SpecKey
 from pydag.jaxinterop.foreign import jax_private
 from pydag.structure.listing import shorten
+from pydag.structure.reshared import in_common
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, Leaf
 
@@ -132,6 +133,23 @@ class Content:
                 error.add_note(f"The tree that doesn't fit is {what}.")
             raise
         return self.traced_among(found)
+
+    def shared_with(self, others: Sequence[PyDagSpec]) -> tuple["Content", Sequence[int]]:
+        """A content in which one object is what is one here and in all others.
+
+        Returns:
+            The content, this very one if nothing comes apart; and for each of its traced leaves,
+            which one it is here.
+        """
+        made = in_common(self.spec, others)
+        numbers = {position: i for i, position in enumerate(self.traced_positions())}
+        picked = [numbers[leaf] for leaf in made.leaves if leaf in numbers]
+        if made.spec == self.spec:
+            return self, picked
+        values = dict(zip(self.positions, self.values, strict=True))
+        positions = tuple(i for i, leaf in enumerate(made.leaves) if leaf in values)
+        key = _core.spec_key(made.spec) if type(self.key) is SpecKey else made.spec
+        return Content(key, positions, tuple(values[made.leaves[i]] for i in positions)), picked
 
     def paths(self, roots: Roots) -> Sequence[str]:
         """The path of each traced leaf."""

@@ -17,7 +17,6 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.content.apart import shared_by_all
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
@@ -55,7 +54,7 @@ def pack(
         return tree
     leaves, content = take_apart(tree, options, root, is_result=True, by_tuples=by_tuples)
     if others:
-        content, picked = shared_by_all(content, others)
+        content, picked = content.shared_with(others)
         leaves = [leaves[i] for i in picked]
     found, sources = without_refs(leaves, origins, makes_refs)
     return packed_of(content, found, sources)

@@ -131,7 +131,7 @@ def _branched(
                 forms[:] = [parts_of(found)[1:]]
                 return found
 
-            source = (_Told if sharings else Source)(get())
+            source = (_Quiet if sharings else Source)(get())
             return call.function(get, source, packed), forms
 
         key = what, call.content, avals, sharings
@@ -154,8 +154,8 @@ def _branched(
                 raise
 
 
-class _Told(Source):
-    """A branch that is traced again: what it warns of is told."""
+class _Quiet(Source):
+    """A branch that is traced again, and has warned before."""
 
     def warn(self, text: str, category: type[Warning]) -> None:
         pass

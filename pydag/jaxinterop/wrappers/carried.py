@@ -11,7 +11,6 @@ import pydag._core as _core
 from pydag.jaxinterop.calls.run import names_in_body, run_body
 from pydag.jaxinterop.compiled.kept import kept_for
 from pydag.jaxinterop.compiled.models import holder_of_model
-from pydag.jaxinterop.content.apart import shared_by_all
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.content.options import Options
@@ -35,8 +34,7 @@ _ALIKE = "what a body gets and what it returns must be structured alike"
 class CameApart(Exception):  # noqa: N818 (no error: the loop begins anew)
     """The body made two of one object in the carry.
 
-    Its arguments are what `shared_by_all` returns: the content of a carry that has two, and which
-    leaf of the carry each of its traced leaves is.
+    Its arguments are what `Content.shared_with` returns, for a carry that has two.
     """
 
 
@@ -81,7 +79,7 @@ class Carried:
             if spec != content.spec:
                 first: dict[int, int] = {}  # a number has no identity in a structure; here it has
                 same = {i: first.setdefault(id(leaf), i) for i, leaf in enumerate(leaves)}
-                content, picked = shared_by_all(content, [with_merged_leaves(spec, same)])
+                content, picked = content.shared_with([with_merged_leaves(spec, same)])
         try:
             found = _core.match_at(content.spec, tree, root)
         except ValueError as error:
@@ -153,7 +151,7 @@ def carried(
     options: Options,
     run: Callable[[Carried, Any], R],
     *,
-    beside: Sequence[Leaf] = (),
+    beside: Sequence[Leaf] | None = None,
     takes_contents: bool = False,
 ) -> R:
     """What `run` returns, given a carry and what JAX carries first.
@@ -164,14 +162,15 @@ def carried(
     Args:
         fun: The body.
         key: Which loop it is.
-        beside: The other leaves that the body is traced for.
+        beside: The leaves of what is scanned; None where nothing is.
     """
-    if not beside:
+    if beside is None:
         options.check_selects(tree, root)
     leaves, content = take_apart(tree, options, root, by_tuples=True)
     known: dict[str, Any] = {}
     if content.spec.num_shared:
-        avals, refs = tuple(map(jax.typeof, [*leaves, *beside])), jax_private.ref_positions(leaves)
+        refs = jax_private.ref_positions(leaves)
+        avals = tuple(map(jax.typeof, [*leaves, *(beside or ())]))
         known = kept_function(fun, (key, content, avals), refs, options, lambda _: {})
     content, picked = known.get(CARRY, (content, range(len(leaves))))
     while True:
