@@ -67,8 +67,8 @@ def _leaf_text(spec: PyDagSpec, roots: Roots, position: int) -> str:
 
 
 def _check_leaf(value: Leaf, place: Callable[[], str], is_selected: bool, is_result: bool) -> None:
-    can_be = is_selected or is_value(value)
-    if is_result and can_be and (tracer := tracer_in(value)) is not None:
+    can_be = is_result and (is_selected or is_value(value))
+    if can_be and (tracer := tracer_in(value)) is not None:
         where = place()
         raise TypeError(
             f"{where} is {short_repr(value)}, and leads to an array that is being traced: "

@@ -54,6 +54,7 @@ def steps(
         opened: Says what a leaf leads to.
         namespace: That in which nodes are opened; None if they aren't.
     """
+    plain = (*ATOMS, float)
     walk = Walk([first], key=lambda step: id(step.item))
     for step in walk:
         yield step
@@ -61,7 +62,7 @@ def steps(
         found = _leaves(step, namespace or "") if is_node else None
         if found is None:
             pairs = opened(step.item) or ()
-            found = [Step(part, step, way) for way, part in pairs if type(part) not in ATOMS]
+            found = [Step(part, step, way) for way, part in pairs if type(part) not in plain]
         walk.add(found)
 
 
