@@ -12,7 +12,7 @@ pydantic: Any = pytest.importorskip("pydantic")
 
 
 @pydag.register_fields
-class Bus(pydantic.BaseModel):  # type: ignore[misc, unused-ignore]
+class Bus(pydantic.BaseModel):  # type: ignore[misc, unused-ignore]  # untyped base
     """A model that notes which of its fields were set."""
 
     load: list[float]
@@ -20,7 +20,7 @@ class Bus(pydantic.BaseModel):  # type: ignore[misc, unused-ignore]
 
 
 @pydag.register_fields(meta_fields=["label"])
-class Open(pydantic.BaseModel):  # type: ignore[misc, unused-ignore]
+class Open(pydantic.BaseModel):  # type: ignore[misc, unused-ignore]  # untyped base
     """A model with fields that it doesn't declare, a private one and a meta field."""
 
     model_config = pydantic.ConfigDict(extra="allow")

@@ -70,12 +70,12 @@ for _cls in (Halves, Bare, Label):
 
 if hasattr(hijax, "HiPrim"):
 
-    class Join(hijax.HiPrim):  # type: ignore[misc, name-defined, unused-ignore]
+    class Join(hijax.HiPrim):  # type: ignore[misc, name-defined, unused-ignore]  # untyped base
         """The sum of both."""
 
         def __init__(self, of: Any) -> None:
             self.in_avals, self.out_aval, self.params = (of,), hijax.ShapedArray((of.n,), F32), {}
-            super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+            super().__init__()  # type: ignore[no-untyped-call, unused-ignore]  # untyped
 
         def expand(self, value: Any) -> Any:
             return value.hi + value.lo
@@ -279,7 +279,7 @@ def test_variables_of_a_hijax_type() -> None:
     """Flax makes such Variables: they have gradients, are trained, and stay Variables."""
     nnx = pytest.importorskip("flax.nnx")
 
-    class Net(nnx.Module):  # type: ignore[misc, name-defined, unused-ignore]
+    class Net(nnx.Module):  # type: ignore[misc, name-defined, unused-ignore]  # untyped base
         def __init__(self) -> None:
             self.w, self.mean = nnx.Param(jnp.ones(2)), nnx.BatchStat(jnp.ones(2))
 

@@ -109,8 +109,8 @@ uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions
 nb::object read_meta(PyObject *object, const Registration &registration) {
     RefBuffer<8> values;
     for (const FieldAccess &field : registration.meta_access) {
-        nb::object value = read_field(object, field);
-        values.push_new(PySet_CheckExact(value.ptr()) ? checked(PySet_New(value.ptr())) : std::move(value));
+        const nb::object value = read_field(object, field);
+        values.push_new(PySet_CheckExact(value.ptr()) ? checked(PySet_New(value.ptr())) : nb::borrow(value));
     }
     return values.take_tuple();
 }
