@@ -245,7 +245,7 @@ def test_shardings_beside_static_arguments(name: str) -> None:
 
 def test_a_tree_of_shardings_beside_a_static_argument() -> None:
     """A prefix of an argument counts as one."""
-    f = jaxinterop.jit(
+    f: Any = jaxinterop.jit(
         lambda n, p, x: (p["a"] * n, x),
         static_argnums=0,
         in_shardings=({"a": SPLIT, "b": None}, SPLIT),

@@ -156,8 +156,8 @@ def test_groups_of_axes_give_what_jax_gives(is_jitted: bool) -> None:
 
     def call(vmap: Any) -> Any:
         mapped = vmap(f, in_axes=(0, {"w": None, "v": 1}, -1), out_axes={"sum": 1, "d": 0})
-        both = lambda x: mapped(x, x, [v], d={"w": x["w"]})  # noqa: E731 (it is short)
-        return both({"w": w, "v": v})
+        p = {"w": w, "v": v}
+        return mapped(p, p, [v], d={"w": p["w"]})
 
     wanted = call(jax.vmap)
     found = pj.jit(call, static_argnums=0)(pj.vmap) if is_jitted else call(pj.vmap)

@@ -150,6 +150,12 @@ def act(held: Any, inner: Any = None) -> Any:
     return act
 
 
+def cyclic(items: list[Any]) -> list[Any]:
+    """A list that also holds itself."""
+    items.append(items)
+    return items
+
+
 HELD: dict[str, tuple[Callable[[Any], Any], str]] = {
     "itself": (act, r"result\['f'\]"),
     "in a list": (lambda x: act([1, {"k": x}]), r"result\['f'\]"),
@@ -159,8 +165,8 @@ HELD: dict[str, tuple[Callable[[Any], Any], str]] = {
     "wrapped": (lambda x: functools.wraps(act(x))(lambda y: y), r"result\['f'\]"),
     "in a tuple": (lambda x: (act(x), 1), r"result\['f'\]\[0\]"),
     "in a dict": (lambda x: {"g": [act(x)]}, r"result\['f'\]\['g'\]\[0\]"),
-    "of a node": (lambda x: jax.tree_util.Partial(act(x), x), r"result\['f'\].func"),
-    "of a cycle": (lambda x: act([cycle := [x], cycle.append(cycle)]), r"result\['f'\]"),
+    "of a node": (lambda x: jax.tree_util.Partial(act(x), x), r"result\['f'\].func"),  # type: ignore[no-untyped-call]  # JAX gives it no types
+    "of a cycle": (lambda x: act(cyclic([x])), r"result\['f'\]"),
 }
 TRACED: dict[str, Callable[[Any], Any]] = {
     "jit": lambda f: pj.jit(f)(X),

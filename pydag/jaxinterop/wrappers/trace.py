@@ -76,7 +76,7 @@ def make_jaxpr(
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
         given: Any = described(compiled.arranged(args, kwargs), own, CALL)
-        call = Call(*given, options=own)
+        call = Call(given[0], given[1], own)
         flat = call.function(lambda: fun, source, lambda result, refs: pack(result, own, refs))
         jaxpr, shapes = jax.make_jaxpr(flat, axis_env=axis_env, return_shape=True)(*call.leaves)
         return (jaxpr, call.finish(shapes)) if return_shape else jaxpr
