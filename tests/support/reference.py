@@ -162,8 +162,13 @@ def all_paths(spec: Spec) -> list[list[Path]]:
     return found
 
 
-def unflatten(spec: Spec, leaves: Iterable[Any]) -> Any:
-    """The tree with these leaves, each taken when it is needed; each shared node is built once."""
+def unflatten(spec: Spec, leaves: Iterable[Any], *, checks_nones: bool = True) -> Any:
+    """The tree with these leaves, each taken when it is needed; each shared node is built once.
+
+    Args:
+        checks_nones: Whether a node is opened once more where None is among its leaves. optree
+            doesn't do so.
+    """
     supply, nothing = iter(leaves), object()
     given: list[Any] = []
     memo: dict[SpecNode, Any] = {}
@@ -178,7 +183,8 @@ def unflatten(spec: Spec, leaves: Iterable[Any]) -> Any:
         if node not in memo:
             children = [visit(child) for child in node.children]
             memo[node] = build_node(node.shape, children)
-            if any(child.shape is None and given[child.leaf] is None for child in node.children):
+            own = [child.leaf for child in node.children if child.shape is None]
+            if checks_nones and any(given[leaf] is None for leaf in own):
                 check_nones(node.shape, memo[node], children)
         return memo[node]
 
