@@ -14,7 +14,7 @@ import numpy as np
 
 import pydag._core as _core
 from pydag.registry.class_table import ClassTable, bases_of, names_in
-from pydag.registry.fields import cached_names
+from pydag.registry.lazy import cached_names
 from pydag.structure.listing import shorten
 from pydag.structure.walk import Walk
 
