@@ -52,6 +52,13 @@ def loops(body: Any, init: Any) -> list[Any]:
     ]
 
 
+class Counted(jaxinterop.Module):
+    """A module with a number."""
+
+    def __init__(self) -> None:
+        self.w, self.n = jnp.float32(1.0), 1
+
+
 @pytest.mark.parametrize("loop", [0, 1, 2], ids=["scan", "while_loop", "fori_loop"])
 def test_a_body_that_changes_structure(loop: int) -> None:
     """`TypeError`, as in JAX: other keys, another static leaf, an array for a static one."""
@@ -66,6 +73,13 @@ def test_a_body_that_changes_structure(loop: int) -> None:
             loops(body, {"w": jnp.float32(1.0), "name": "net"})[loop]()
     with pytest.raises(TypeError, match=r"carry"):  # JAX's own, about the type of an array
         loops(lambda c: c * 0.5, jnp.int32(1))[loop]()
+
+    def count(c: Any) -> Any:
+        c.n += 1
+        return c
+
+    with pytest.raises(TypeError, match=r"carry\.n is 1\n  after it: it is 2\n  Make it an array"):
+        loops(count, Counted())[loop]()
 
 
 def doubled(tree: Any) -> Any:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import pytest
 from flax import nnx
@@ -139,6 +140,79 @@ def test_a_module_of_nnx() -> None:
         pj.jit(lambda m, x: m(x))(model, X)
     pj.jit(lambda m, x: (m(x), m))(model, X)
     pj.grad(lambda m, x: (m(x).sum(), m), argnums=1, has_aux=True)(model, X)
+
+
+OUTER: dict[str, Callable[[Any, Any], Any]] = {
+    "jit": lambda f, m: pj.jit(f)(m),
+    "grad": lambda f, m: pj.grad(f)(m),
+    "grad in jit": lambda f, m: pj.jit(lambda m: pj.grad(f)(m))(m),
+    "by another argument": lambda f, m: pj.grad(lambda x, m: f(m) * x)(1.0, m),
+    "checkpoint": lambda f, m: pj.checkpoint(f)(m),
+    "vmap": lambda f, m: pj.vmap(lambda x, m: f(m), in_axes=(0, None))(X, m),
+    "cond": lambda f, m: pj.cond(True, f, f, m),
+}
+INNER: dict[str, Callable[[Any], Any]] = {
+    "nnx.jit": lambda m: nnx.jit(lambda m: m(jnp.ones((2, 3))).sum())(m),
+    "nnx.remat": lambda m: nnx.remat(lambda m: m(jnp.ones((2, 3))))(m).sum(),
+    "nested": lambda m: nnx.jit(lambda m: nnx.remat(lambda m: m(jnp.ones((2, 3))))(m))(m).sum(),
+    "nnx.cond": lambda m: nnx.cond(True, lambda m: m(jnp.ones((2, 3))).sum(), lambda m: 0.0, m),
+}
+
+
+@pytest.mark.parametrize("outer", OUTER.values(), ids=OUTER)
+@pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
+def test_what_a_transformation_of_nnx_writes_back(inner: Any, outer: Any) -> None:
+    """What it left alone is no change; what it changed is one."""
+    outer(inner, nnx.Linear(3, 3, rngs=nnx.Rngs(0)))
+    norm = nnx.BatchNorm(3, momentum=0.9, rngs=nnx.Rngs(0))
+    with pytest.warns(LostUpdateWarning) as told:
+        outer(inner, norm)
+    assert "mean.value, args" in str(told[0].message) or "mean.value, m." in str(told[0].message)
+    assert "scale" not in str(told[0].message)
+
+
+HANDED: dict[str, tuple[Callable[[Any], Any], bool]] = {
+    "jit": (lambda x: jax.jit(lambda x: x)(x), False),
+    "one of two": (lambda x: jax.jit(lambda x, y: (y, x))(x, x + 1)[1], False),
+    "the other one": (lambda x: jax.jit(lambda x, y: (y, x))(x, x + 1)[0], True),
+    "scan": (lambda x: jax.lax.scan(lambda c, _: (c, None), x, length=3)[0], False),
+    "rows": (lambda x: jax.lax.scan(lambda c, row: (c, row), 0.0, x)[1], False),
+    "a carry that rotates": (
+        lambda x: jax.lax.scan(lambda c, _: (c[::-1], None), (x, x + 1), length=3)[0][0],
+        True,
+    ),
+    "one branch": (lambda x: jax.lax.cond(x.sum() > 0, lambda x: x, lambda x: 2 * x, x), True),
+    "both branches": (lambda x: jax.lax.cond(x.sum() > 0, lambda x: x, lambda x: x, x), False),
+    "while": (
+        lambda x: jax.lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0], c[1] + 1), (x, 0))[0],
+        False,
+    ),
+    "sum": (lambda x: jax.jit(lambda x: x + 1)(x), True),
+}
+
+
+@pytest.mark.parametrize("name", HANDED)
+def test_what_an_inner_function_of_jax_hands_through(name: str) -> None:
+    """The program of the inner function decides whether an attribute was changed."""
+    inner, is_change = HANDED[name]
+
+    def f(cell: Any) -> Any:
+        cell.h = inner(cell.h)
+        return cell.w.sum()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pj.jit(f)(Cell())
+    assert [warning.category for warning in caught] == [LostUpdateWarning] * is_change
+
+
+def test_where_nothing_runs() -> None:
+    """`eval_shape` and `make_jaxpr` lose nothing; the function warns when it is compiled after."""
+    loss = fresh_loss()
+    pj.eval_shape(loss, Net(), X)
+    pj.make_jaxpr(loss)(Net(), X)
+    with pytest.warns(LostUpdateWarning):
+        pj.jit(loss)(Net(), X)
 
 
 def test_all_arguments_are_in_the_cure() -> None:

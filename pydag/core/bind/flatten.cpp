@@ -35,6 +35,15 @@ nb::object flatten_at(nb::handle tree, nb::handle root, FlattenOptions options) 
     return flatten_tree(tree, options);
 }
 
+// The same with the object at each position of the structure, those of leaves and aliases, too.
+nb::object flatten_with_objects(nb::handle tree, nb::handle root, FlattenOptions options) {
+    options.roots = Roots(root);
+    NodeObjects objects;
+    Flattened parts(tree, options, &objects);
+    nb::object spec = parts.take_spec();
+    return tuple_of(parts.take_leaves(), std::move(spec), objects.take_list());
+}
+
 nb::object structure_of(nb::handle tree, const FlattenOptions &options) { return Flattened(tree, options).take_spec(); }
 
 nb::object with_ways(nb::object ways, Flattened &parts) {
@@ -95,6 +104,7 @@ nb::object path_texts(const Structure &structure, nb::handle roots) {
 const Operation operations[] = {
     nameless<flatten_tree>("flatten"),
     operation_of<flatten_at>("flatten_at"),
+    operation_of<flatten_with_objects>("flatten_with_objects"),
     nameless<leaves_of>("leaves"),
     nameless<structure_of>("structure"),
     operation_of<flatten_with_paths>("flatten_with_path"),

@@ -171,12 +171,13 @@ void bind_jit_call(nb::module_ &module) {
         nb::arg("static_numbers"), nb::arg("static_names"), nb::arg("run"), nb::arg("recover"));
     module.def(
         "update_plan",
-        [](nb::object spec, Positions positions, nb::object writers, nb::object returned, nb::object roots) {
-            return make_update_plan(
-                {std::move(spec), std::move(positions), std::move(writers), std::move(returned), std::move(roots)});
+        [](nb::object spec, Positions positions, nb::object writers, Positions origins, nb::object returned,
+           nb::object roots) {
+            return make_update_plan({std::move(spec), std::move(positions), std::move(origins), std::move(writers),
+                                     std::move(returned), std::move(roots)});
         },
         nb::kw_only(), nb::arg("spec"), nb::arg("positions"), nb::arg("writers").none(),
-        nb::arg("returned").none() = nb::none(), nb::arg("roots") = "tree");
+        nb::arg("origins") = Positions(), nb::arg("returned").none() = nb::none(), nb::arg("roots") = "tree");
     add_operations(module, operations);
     make_spec_key_type(module.attr("spec_key"));
     module.attr("SpecKey") = SpecKeyBox::type();

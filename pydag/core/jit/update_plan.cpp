@@ -33,9 +33,11 @@ void put(Buffer<PyObject *, 64> &leaves, RefBuffer<64> &owned, const UpdatePlan:
 }  // namespace
 
 nb::object make_update_plan(UpdatePlan plan) {
-    const uint32_t num_leaves = spec_of(plan.spec).structure().num_leaves;
+    const Structure &structure = spec_of(plan.spec).structure();
     for (const uint32_t position : plan.positions)
-        if (position >= num_leaves) fail(PyExc_IndexError, "there is no leaf %u", unsigned{position});
+        if (position >= structure.num_leaves) fail(PyExc_IndexError, "there is no leaf %u", unsigned{position});
+    for (const uint32_t position : plan.origins)
+        if (position >= structure.num_nodes) fail(PyExc_IndexError, "there is no node %u", unsigned{position});
     return UpdatePlanBox::make(std::move(plan));
 }
 
@@ -52,7 +54,7 @@ nb::object open_updated(nb::handle object) {
     return tuple_of(nb::object(updated.result), nb::object(updated.plan), nb::object(updated.leaves));
 }
 
-void carry_out(nb::handle object, nb::handle tree, nb::handle given) {
+nb::object carry_out(nb::handle object, nb::handle tree, nb::handle given) {
     const UpdatePlan &plan = unboxed<UpdatePlanBox>(object);
     const Structure &structure = spec_of(plan.spec).structure();
     const NamespaceRef space = Namespace::get(structure.namespace_);
@@ -60,21 +62,27 @@ void carry_out(nb::handle object, nb::handle tree, nb::handle given) {
     RefBuffer<64> owned;  // a writer is Python code, which may change the list
     std::fill_n(leaves.extend(structure.num_leaves), structure.num_leaves, nullptr);
     put(leaves, owned, plan.positions, given);
-    write_leaves(tree, {.structure = structure,
-                        .leaves = leaves.data(),
-                        .space = *space,
-                        .writers = plan.writers,
-                        .writes_foreign = true,
-                        .roots = Roots(plan.roots)});
+    NodeObjects objects;
+    write_leaves(tree,
+                 {.structure = structure,
+                  .leaves = leaves.data(),
+                  .space = *space,
+                  .writers = plan.writers,
+                  .writes_foreign = true,
+                  .roots = Roots(plan.roots)},
+                 objects);
+    nb::object found = checked(PyList_New(0));
+    for (const uint32_t position : plan.origins) checked(PyList_Append(found.ptr(), objects[position]));
+    return found;
 }
 
 nb::object update_arguments(nb::handle object, nb::handle arguments, nb::object result) {
     const Updated &updated = unboxed<UpdatedBox>(object);
     const nb::object plan = updated.plan, leaves = updated.leaves;
     if (plan.is_none()) return result;
-    carry_out(plan, arguments, leaves);
+    const nb::object origins = carry_out(plan, arguments, leaves);
     const nb::object returned = UpdatePlanBox::of(plan).returned;
-    return returned.is_none() ? result : call(returned, nb::handle(result), arguments);
+    return returned.is_none() ? result : call(returned, nb::handle(result), nb::handle(origins));
 }
 
 }  // namespace pydag

@@ -135,8 +135,7 @@ void check_shapes(const Structure &structure, const Leaves &before, const Leaves
 
 }  // namespace
 
-void write_leaves(nb::handle target, const NewLeaves &given) {
-    NodeObjects objects;
+void write_leaves(nb::handle target, const NewLeaves &given, NodeObjects &objects) {
     find_objects(target, given, objects);
     Writes writes;
     MadeOnce once;
@@ -178,11 +177,14 @@ void update(nb::handle target, nb::handle source, nb::handle writers, nb::handle
     Leaves leaves;
     match(structure, source.ptr(), leaves);
     check_shapes(structure, parts.leaves(), leaves);
-    write_leaves(target, {.structure = structure,
-                          .leaves = leaves.data(),
-                          .space = *options.space,
-                          .writers = writers,
-                          .is_frozen = is_frozen});
+    NodeObjects objects;
+    write_leaves(target,
+                 {.structure = structure,
+                  .leaves = leaves.data(),
+                  .space = *options.space,
+                  .writers = writers,
+                  .is_frozen = is_frozen},
+                 objects);
 }
 
 }  // namespace pydag

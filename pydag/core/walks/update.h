@@ -24,8 +24,9 @@ struct NewLeaves {
     Roots roots;  // the names of the target in messages
 };
 
-// ValueError if the target has another structure. TypeError if an object would have to change that can't be written.
-void write_leaves(nb::handle target, const NewLeaves &given);
+// Fills `objects`, empty before, with the object of the target at each position. ValueError if the target has another
+// structure. TypeError if an object would have to change that can't be written.
+void write_leaves(nb::handle target, const NewLeaves &given, NodeObjects &objects);
 
 // Replaces each leaf of `target` by the leaf that `source` has for it. `writers` and `is_frozen` as above; None: none.
 //

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import pydag._core as _core
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
@@ -70,7 +71,7 @@ class Call:
             equal = start.starts_equal(inside)
             result, update = run(get(), tree, options, source, updated=updated, starts_equal=equal)
             packed = pack(result, refs_among(content, inside))
-            return update.beside(packed) if updated else packed
+            return _core.make_updated(None, (packed, *update)) if updated else packed
 
         return named(flat, source, lambda: _paths(content, refs))
 

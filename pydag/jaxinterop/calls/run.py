@@ -3,7 +3,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 import jax
@@ -23,11 +23,13 @@ from pydag.jaxinterop.treatments.arguments import (
     parameters_of,
     spot_text,
 )
-from pydag.jaxinterop.updates.changes import Change, Given
-from pydag.jaxinterop.updates.update import Update, UpdatedArguments
+from pydag.jaxinterop.updates.changes import Given
+from pydag.jaxinterop.updates.update import Update
 from pydag.sharing.tie import num_unties
+from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
-from pydag.typing import Dag
+from pydag.structure.walk import Walk
+from pydag.typing import Dag, Leaf
 
 
 class StaticArgument:
@@ -84,31 +86,52 @@ def run(
     source: Source,
     *,
     updated: Chosen | None = None,
-    donated: Collection[int] = (),
+    donated: Collection[Leaf] = (),
     is_staged: bool = True,
     starts_equal: StartsEqual = has_one_value,
+    origin: tuple[Args, Kwargs] | None = None,
 ) -> tuple[Dag, Update]:
     """The result of a function, and what it writes into arguments that are updated.
 
     Args:
         tree: The arguments, made for this call.
         updated: Which arguments are updated; None for a wrapper that has no such option.
-        donated: The positions of donated leaves.
+        donated: Donated leaves.
         is_staged: Whether the function is traced to be run later.
         starts_equal: Tells which leaves had one value everywhere when they were passed.
+        origin: The caller's arguments, where an object of these may be two in `tree`.
     """
+    spots = updated.spots(*tree) if updated else ()
     given = Given.of(tree, options, CALL)
-    own = UpdatedArguments(given, updated, donated, is_staged) if updated else None
-    if updated:
-        warn_of_unchangeable(given, updated.spots(*tree), source)
+    copies = _copies_of(origin, given) if spots and origin is not None else None
     args = tuple(map(unwrapped, tree[0]))
     kwargs = {name: unwrapped(argument) for name, argument in tree[1].items()}
-    result, changes = _called(fun, args, kwargs, given, source, starts_equal)
-    update = Update() if own is None else own.update(result)
-    if changes:
-        spots, has_option = [] if own is None else own.spots, updated is not None
-        warn_of_lost_updates(given, changes, result, source, updated=spots, has_option=has_option)
+    result = _called(fun, args, kwargs, given, source, starts_equal)
+    changes = given.changes(spots, copies)
+    update = Update()
+    if spots:
+        update = Update.of(changes, result, donated, is_staged)
+        if changes.untouched:
+            warn_of_unchangeable(given, changes.untouched, source)
+    if changes.others and source.is_run:
+        warn_of_lost_updates(changes, result, source, has_option=updated is not None)
     return result, update
+
+
+def _copies_of(origin: Dag, given: Given) -> dict[int, int]:
+    """Equal numbers for containers of a tree that are one object in the caller's, by their ids."""
+    whole = Given.of(origin, given.options, given.roots)
+    if whole.spec == given.spec:
+        return {}
+    ours, theirs = Listing.of(given.spec), Listing.of(whole.spec)
+    found: dict[int, int] = {}
+    walk = Walk([(0, 0)])
+    for i, j in walk:
+        if i not in ours.leaf_numbers and not isinstance(given.objects[i], tuple | type(None)):
+            found[id(given.objects[i])] = -1 - j
+        pairs = zip(ours.children(i), theirs.children(j), strict=False)
+        walk.add([(ours.target(a), theirs.target(b)) for a, b in pairs])
+    return found
 
 
 def run_body(
@@ -121,9 +144,10 @@ def run_body(
 ) -> Dag:
     """The result of the body of a loop. Messages use the names that `names_in_body` finds."""
     given = Given.of(args, options, names_in_body(fun, *names))
-    result, changes = _called(fun, args, {}, given, source, starts_equal)
-    if changes:
-        warn_of_lost_updates(given, changes, result, source)
+    result = _called(fun, args, {}, given, source, starts_equal)
+    changes = given.changes()
+    if changes.others:
+        warn_of_lost_updates(changes, result, source)
     return result
 
 
@@ -150,17 +174,18 @@ def _called(
     given: Given,
     source: Source,
     starts_equal: StartsEqual,
-) -> tuple[Dag, Sequence[Change]]:
-    """The result of a function, and what it changed. Warns of lost ties."""
+) -> Dag:
+    """The result of a function. Warns of lost ties."""
     before = num_unties()
     try:
         result = fun(*args, **kwargs)
     except Exception as error:
         _blame_number(error, given)
         raise
-    if given.spec.num_shared and num_unties() == before:
+    is_leaf = _core.is_leaf(result, namespace=given.options.namespace)
+    if given.spec.num_shared and not is_leaf and num_unties() == before:
         warn_of_lost_ties(given, result, source, starts_equal)
-    return result, given.changes()
+    return result
 
 
 def _blame_number(error: Exception, given: Given) -> None:

@@ -45,8 +45,8 @@ class Recipe(NamedTuple):
     jax_options: dict[str, Any]  # of `jax.jit`
     unties: list[bool]  # not empty once the function has untied something on purpose
 
-    def flat(self, content: Content, donated: frozenset[int], start: Start) -> Callable[..., Any]:
-        """The function of leaves that JAX traces; `donated` are positions among all."""
+    def flat(self, content: Content, donated: _Positions, start: Start) -> Callable[..., Any]:
+        """The function of leaves that JAX traces; `donated` are positions among them."""
 
         def flat(*leaves: Leaf) -> Any:
             before = num_unties()
@@ -54,13 +54,13 @@ class Recipe(NamedTuple):
             result, update = run(
                 *(self.get(), tree, self.options, self.source),
                 updated=self.updated,
-                donated=donated,
+                donated=[leaves[i] for i in donated],
                 starts_equal=start.starts_equal(leaves),
             )
             if num_unties() != before:
                 self.unties.append(True)
             packed = self.outputs.pack(result, refs_among(content, leaves), makes_refs=True)
-            return update.beside(packed) if self.updated else packed
+            return _core.make_updated(None, (packed, *update)) if self.updated else packed
 
         return named(flat, self.source, functools.partial(content.paths, CALL))
 
@@ -89,7 +89,7 @@ class Program:
         self._recipe, self._donated, self._shardings = recipe, donated, shardings
         self._positions = content.traced_positions()
         self._in_lists = len(self._positions) > _FEW
-        flat = recipe.flat(content, frozenset(self._positions[i] for i in donated), start)
+        flat = recipe.flat(content, donated, start)
         self._closes_over_refs = False
         may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
         self._copy: Callable[[Leaf], Leaf] | None = _copy if donated and may_repeat else None

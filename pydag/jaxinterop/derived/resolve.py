@@ -177,13 +177,17 @@ class _Copies:
         Raises:
             TypeError: A copy was changed.
         """
-        for change in self._given.changes():
-            holder = next((h for h in reversed(change.holders) if not isinstance(h, tuple)), None)
+        changes = self._given.changes()
+        for change in changes.others:
+            holder = next(
+                (h for h in reversed(changes.holders(change.place)[0]) if not isinstance(h, tuple)),
+                None,
+            )
             if id(holder) in self._originals:
                 raise TypeError(
-                    f"{change.text} was changed in a resolved copy, and the change would be lost\n"
-                    "  Resolve inside of the function, where the derived leaves are used: "
-                    "pj.resolved(model); or change the model itself, outside."
+                    f"{changes.text(change.place)} was changed in a resolved copy, and the change "
+                    "would be lost\n  Resolve inside of the function, where the derived leaves "
+                    "are used: pj.resolved(model); or change the model itself, outside."
                 )
         originals = self._originals
         found: R = _core.rewrite(

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax import tree_util
 from jax.experimental.hijax import AbstractRef
 
@@ -88,6 +90,51 @@ def is_dead(leaf: Any) -> bool:
     while at is not None and at is not trace:
         at = getattr(at, "parent_trace", None)
     return at is None
+
+
+def is_handed_through(new: Any, old: Any) -> bool:
+    """Whether a value is another one, as an inner function returned it that left it alone.
+
+    In a trace, what `jax.jit` or `jax.checkpoint` returns is a tracer of its own; the program of
+    the inner function says which of its inputs that is. What has run is compared by its elements.
+    """
+    while (equation := getattr(new, "parent", None)) is not None and new is not old:
+        new = _handed_through(equation, new.val)
+    if new is old or type(new) is not type(old):
+        return new is old
+    if isinstance(new, jax.core.Tracer):
+        parts = "primal", "tangent", "val", "batch_dim"
+        pairs = ((getattr(new, name, None), getattr(old, name, None)) for name in parts)
+        return new._trace is old._trace and all(is_handed_through(*pair) for pair in pairs)
+    if not isinstance(new, jax.Array | np.ndarray):
+        return bool(getattr(new, "aval", new) == getattr(old, "aval", old))  # a zero, an axis
+    try:
+        if jnp.issubdtype(new.dtype, jax.dtypes.extended):
+            new, old = jax.random.key_data(new), jax.random.key_data(old)
+        return new.dtype == old.dtype and np.array_equal(new, old)
+    except (TypeError, RuntimeError):
+        return True  # what can't be read isn't known to have changed
+
+
+def _handed_through(equation: Any, output: Any) -> Any:
+    """Which input of an equation one of its outputs is; None if it is none."""
+    number = next(i for i, x in enumerate(equation.outvars) if x is output)
+    names = "jaxpr", "call_jaxpr", "body_jaxpr"
+    programs = [equation.params[name] for name in names if name in equation.params]
+    programs += equation.params.get("branches", ())
+    # In front of what the program gets: the index of a branch, the constants of a condition.
+    others = equation.params.get("cond_nconsts", int("branches" in equation.params))
+    found = set()
+    for program in programs:
+        program = getattr(program, "jaxpr", program)
+        inputs, value = {id(x): i for i, x in enumerate(program.invars)}, program.outvars[number]
+        while value is not None and id(value) not in inputs:
+            makers = (e for e in program.eqns if any(value is x for x in e.outvars))
+            maker = next(makers, None)
+            value = None if maker is None else _handed_through(maker, value)
+        found.add(inputs.get(id(value)))
+    source = found.pop() if len(found) == 1 else None
+    return None if source is None else equation.invars[others + source]
 
 
 def closed_over(traced: Any) -> tuple[Any, ...]:

@@ -8,11 +8,13 @@ import numpy as np
 
 import pydag._core as _core
 from pydag.jaxinterop.content.leaves import is_number, is_traced
+from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, MISSING
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.foreign.equinox_private import is_equinox_module
+from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.treatments.arguments import Spot, pick, spot_text
-from pydag.jaxinterop.updates.changes import Change, Given, is_registered, nodes_of
+from pydag.jaxinterop.updates.changes import Change, Changes, Given
 from pydag.structure.text import short_repr
 from pydag.typing import Dag
 
@@ -24,57 +26,50 @@ class LostUpdateWarning(UserWarning):
 
 
 def warn_of_lost_updates(
-    given: Given,
-    changes: Sequence[Change],
-    result: Dag,
-    source: Source,
-    *,
-    updated: Collection[Spot] = (),
-    has_option: bool = False,
+    changes: Changes, result: Dag, source: Source, *, has_option: bool = False
 ) -> None:
     """Warns if the function changed modules or records, and returns neither these nor new values.
 
     Args:
         changes: What the function changed in the tree that it was given.
-        updated: The arguments that are updated.
         has_option: Whether the wrapper has the option `update_argnums`.
     """
-    options = given.options
+    options = changes.before.options
     nodes = nodes_of(result, options)
     classes = {type(node) for node in nodes.values() if is_registered(node, options.namespace)}
     leaves = {id(leaf) for leaf in _core.leaves(result, namespace=options.namespace)}
-    if updated:
-        own = pick(given.tree, updated)
-        nodes |= nodes_of(own, options)
-        leaves |= {id(leaf) for leaf in _core.leaves(own, namespace=options.namespace)}
-    were_there = set(map(id, given.outermost))
+    leaves.update(map(id, changes.leaves.values()))
 
     def is_lost(change: Change) -> bool:
-        owners = [h for h in change.holders if is_registered(h, options.namespace)]
-        if not owners or id(owners[0]) not in were_there or type(owners[-1]) in classes:
-            return False  # a dict or list that nothing registered holds may be changed freely
-        if id(change.new) in leaves or any(id(holder) in nodes for holder in change.holders):
+        holders, earlier = changes.holders(change.place)
+        owners = [x for x in holders if is_registered(x, options.namespace)]
+        # A dict or list that nothing registered holds may be changed freely.
+        is_free = not owners or all(owners[0] is not x for x in earlier)
+        if is_free or type(owners[-1]) in classes:
+            return False
+        if id(change.new) in leaves or any(id(holder) in nodes for holder in holders):
             return False
         if change.new is MISSING:
             return True
         if is_traced(change.new) and not is_number(change.new):
-            return not jax_private.is_ref(change.new)
+            is_same = jax_private.is_handed_through(change.new, change.old)
+            return not (is_same or jax_private.is_ref(change.new))
         if change.old is MISSING:  # an attribute that holds configuration is left alone
-            return owners[-1] is not change.holders[-1]
+            return owners[-1] is not holders[-1]
         is_flag = isinstance(change.new, bool | np.bool_)
         is_other = not _core.is_same_value(change.new, change.old)
         return is_number(change.new) and not is_flag and is_other
 
-    lost = list(filter(is_lost, changes))
+    lost = list(filter(is_lost, changes.others))
     if not lost:
         return
-    shown = ", ".join(change.text for change in lost[:4])
+    shown = ", ".join(changes.text(change.place) for change in lost[:4])
     shown += f" and {len(lost) - 4} more" if len(lost) > 4 else ""
     source.warn(
         f"{source.text} changed {shown}, and the change is lost: the changed object is not in its "
         "result\n"
         "  A function that is transformed gets objects of its own, and the caller's stay as they "
-        f"are. {_cure(lost, given, has_option)} If only this call needs it, change a copy: "
+        f"are. {_cure(lost, changes, has_option)} If only this call needs it, change a copy: "
         "model = pydag.dag_copy(model).",
         LostUpdateWarning,
     )
@@ -102,15 +97,46 @@ def warn_of_unchangeable(given: Given, updated: Collection[Spot], source: Source
 
 
 def _can_change(node: Any) -> bool:
-    is_frozen = getattr(getattr(node, "__dataclass_params__", None), "frozen", False)
-    return not (is_frozen or is_equinox_module(type(node)))
+    cls = type(node)
+    is_frozen = getattr(getattr(cls, "__dataclass_params__", None), "frozen", False)
+    return not (is_frozen or is_equinox_module(cls))
 
 
-def _cure(lost: Sequence[Change], given: Given, has_option: bool) -> str:
-    if not has_option or given.roots != CALL:
+_BUILTIN = (dict, list, tuple)
+
+
+def is_registered(node: Any, namespace: str) -> bool:
+    """Whether an object is an instance of a registered class: a module, a record, one of NNX's."""
+    if isinstance(node, _BUILTIN) or type(node).__module__ == "collections":
+        return False
+    return not _core.is_leaf(node, namespace=namespace)
+
+
+def nodes_of(tree: Dag, options: Options) -> dict[int, Any]:
+    """The objects with identity that hold something in a tree, and in Dags in it, by their ids."""
+    found: dict[int, Any] = {}
+
+    def note(node: Any) -> bool:
+        found[id(node)] = node
+        return False
+
+    waiting = [tree]
+    for part in waiting:
+        leaves = _core.leaves(part, is_leaf=note, namespace=options.namespace)
+        for leaf in leaves:
+            found.pop(id(leaf), None)
+        seen = {id(x) for x in waiting}
+        dags = (node for node in found.values() if isinstance(node, PackedDag))
+        waiting += [dag.tree for dag in dags if id(dag.tree) not in seen]
+    return {key: node for key, node in found.items() if not isinstance(node, tuple | type(None))}
+
+
+def _cure(lost: Sequence[Change], changes: Changes, has_option: bool) -> str:
+    if not has_option or changes.before.roots != CALL:
         return "Return what was changed."
-    numbers = sorted({c.path[1] for c in lost if c.path[0] == 0})
-    names = sorted({c.path[1] for c in lost if c.path[0] == 1})
+    paths = [changes.path(change.place) for change in lost]
+    numbers = sorted({path[1] for path in paths if path[0] == 0})
+    names = sorted({path[1] for path in paths if path[0] == 1})
     pairs = (("update_argnums", numbers), ("update_argnames", names))
     say = [
         f"{o}={(spots[0] if len(spots) == 1 else tuple(spots))!r}" for o, spots in pairs if spots

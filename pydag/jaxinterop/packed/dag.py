@@ -13,6 +13,7 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.typed import T
 from pydag.ops.select import data, masks, select_matching
+from pydag.sharing.update import find_writer, writer_finders
 from pydag.structure.text import bounded_repr
 from pydag.typing import Identity, Leaf, Where
 
@@ -197,3 +198,22 @@ def _mask(dag: Dag[Any], where: Where) -> Dag[Any]:
 
 
 masks[Dag] = _mask
+
+
+def _writer_of(cls: type) -> Any:
+    """How a Dag is written; None for other classes."""
+    return _write_dag if issubclass(cls, Dag) else None
+
+
+writer_finders.append(_writer_of)
+
+
+def _write_dag(dag: Dag[Any], leaves: tuple[Leaf, ...]) -> None:
+    """Writes leaves into the tree of a Dag."""
+    _, content = dag.parts()
+    holder = [dag.tree]
+    spec = _core.collect_specs([content.spec], namespace=content.spec.namespace)
+    positions = tuple(content.traced_positions())
+    plan = _core.update_plan(spec=spec, positions=positions, writers=find_writer)
+    _core.carry_out(plan, holder, leaves)
+    dag._content, dag._leaves, dag._tree = content, list(leaves), (holder[0],)

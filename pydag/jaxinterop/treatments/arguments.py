@@ -3,11 +3,9 @@
 
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from pydag._core import PyDagSpec
-from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 
 Args = tuple[Any, ...]
@@ -88,16 +86,3 @@ def pick(call: tuple[Args, Kwargs], spots: Iterable[Spot]) -> tuple[Any, ...]:
     """Some arguments of a call."""
     args, kwargs = call
     return tuple(args[spot] if isinstance(spot, int) else kwargs[spot] for spot in spots)
-
-
-def leaves_of(spec: PyDagSpec, spots: Iterable[Spot]) -> list[int]:
-    """The leaves of some arguments of a call, in first-visit order."""
-    listing = Listing.of(spec)
-    return listing.leaves_below(*positions_of(listing, spots))
-
-
-def positions_of(listing: Listing, spots: Iterable[Spot]) -> Sequence[int]:
-    """The positions of some arguments in the listing of a call."""
-    args, kwargs = listing.children(0)
-    by_number, by_name = listing.children(args), listing.named_children(kwargs)
-    return [by_number[spot] if isinstance(spot, int) else by_name[spot] for spot in spots]

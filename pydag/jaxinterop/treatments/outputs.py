@@ -45,6 +45,9 @@ class Outputs:
         )
         self._question, self._given, self._options = question, prefix, options
         self._answers: list[Any] = []
+        self._is_one, self.prefix = spec.is_leaf(), prefix
+        if self._is_one:
+            return
         owned = frozenset[int]().union(*_core.module_leaves(spec))
         is_answer = question.is_answer or _is_axis
         for i, answer in enumerate(map(number_in, answers)):
@@ -52,8 +55,7 @@ class Outputs:
                 continue  # configuration
             if answer not in self._answers:
                 self._answers.append(answer)
-        self._is_one = spec.is_leaf()
-        self.prefix = prefix if self._is_one else Grouped(nothing, self._answers)
+        self.prefix = Grouped(nothing, self._answers)
 
     def pack(self, result: Dag, origins: Origins, *, makes_refs: bool = False) -> Any:
         """The result of a function, for JAX."""

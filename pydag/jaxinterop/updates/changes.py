@@ -1,138 +1,203 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a function changed in the tree that it was given.
 
-This one comparison serves updates of the caller's objects, and the warning about lost changes.
+The tree is flattened once before the function runs and once after it, and the two structures are
+walked in step. This one answer serves updates of the caller's objects, and the warning about lost
+changes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import MISSING, LeavesByPath, Roots, path_texts, way_text
-from pydag.jaxinterop.packed.dag import Dag as PackedDag
+from pydag.jaxinterop.content.paths import MISSING, Roots, way_text
+from pydag.jaxinterop.treatments.arguments import Spot
 from pydag.structure.listing import Listing
+from pydag.structure.walk import Walk
 from pydag.typing import Dag, Leaf, Path
+
+_VALUES = (tuple, type(None))  # have no identity
+
+
+class Given(NamedTuple):
+    """A tree as a function gets it, or as the function leaves it."""
+
+    tree: Dag
+    leaves: Sequence[Leaf]
+    spec: PyDagSpec
+    objects: Sequence[Any]  # at each position of the structure
+    options: Options
+    roots: Roots
+
+    @classmethod
+    def of(cls, tree: Dag, options: Options, roots: Roots) -> "Given":
+        """The tree as it is now: what a class does when it is built is not a change."""
+        namespace, identity = options.namespace, options.identity
+        parts = _core.flatten_with_objects(tree, roots, namespace=namespace, identity=identity)
+        return cls(tree, *parts, options, roots)
+
+    def changes(
+        self, spots: Collection[Spot] = (), copies: Mapping[int, int] | None = None
+    ) -> "Changes":
+        """What has changed since then. See `Changes`."""
+        try:
+            now = Given.of(self.tree, self.options, self.roots)
+        except (TypeError, ValueError):
+            now = self  # such as a cycle: the next flatten raises it
+            if spots:
+                raise
+        return Changes(self, now, spots, copies or {})
+
+
+class Place(NamedTuple):
+    """A place in a tree, by its slots before and now; None where there is none."""
+
+    before: int | None
+    now: int | None
+    around: Optional["Place"]
 
 
 class Change(NamedTuple):
     """A leaf that was replaced, added or removed."""
 
-    path: Path
-    text: str  # the path as Python text
-    holders: tuple[Any, ...]  # the objects on the way, as they are now, outermost first
+    place: Place
+    number: int | None  # of the leaf before; None where it was added
     old: Leaf  # MISSING where it was added
     new: Leaf  # MISSING where it was removed
 
 
-class Given(NamedTuple):
-    """A tree as a function gets it."""
+class Changes:
+    """A tree before and now.
 
-    tree: Dag
-    leaves: Sequence[Leaf]
-    spec: PyDagSpec
-    options: Options
-    roots: Roots
-    outermost: Sequence[Any]  # what builtin containers alone lead to
+    Args:
+        spots: The arguments that are updated, where the tree is a call.
+        copies: Equal numbers, below 0, for objects that are one to the caller, by their ids.
 
-    @classmethod
-    def of(cls, tree: Dag, options: Options, roots: Roots) -> "Given":
-        """The tree as it is now: what a class does when it is built is not a change."""
-        return cls(tree, *_flatten(tree, options, roots), options, roots, _outermost(tree))
-
-    def changes(self) -> list[Change]:
-        """What has changed since then."""
-        try:
-            leaves, spec = _flatten(self.tree, self.options, self.roots)
-        except (TypeError, ValueError):
-            return []  # such as a cycle: the next flatten raises it
-        is_same = spec == self.spec and len(leaves) == len(self.leaves)
-        if is_same and all(map(is_, leaves, self.leaves)):
-            return []
-        before, now = LeavesByPath(self.spec, self.leaves), LeavesByPath(spec, leaves)
-        found = []
-        for own, is_now in ((spec, True), (self.spec, False)):
-            told = set[int]()
-            for number, path, text in list(_places(own, self.roots)):
-                old, new = before.at(path), now.at(path)
-                is_change = old is not new if is_now else new is MISSING
-                if is_change and number not in told:
-                    told.add(number)
-                    found.append(Change(path, text, self._holders(path), old, new))
-        return found
-
-    def _holders(self, path: Path) -> tuple[Any, ...]:
-        """The objects on the way to a leaf, as far as they exist."""
-        found, at = [], self.tree
-        for entry in path:
-            found.append(at)
-            children, entries, _ = _core.open_one_level(at, namespace=self.options.namespace)
-            at = next((c for c, e in zip(children, entries, strict=True) if e == entry), MISSING)
-            if at is MISSING or _core.is_leaf(at, namespace=self.options.namespace):
-                break
-        return tuple(found)
-
-
-def _flatten(tree: Dag, options: Options, roots: Roots) -> tuple[Sequence[Leaf], PyDagSpec]:
-    namespace, identity = options.namespace, options.identity
-    return _core.flatten_at(tree, roots, namespace=namespace, identity=identity)
-
-
-def _outermost(tree: Dag) -> list[Any]:
-    found, seen, waiting = [], set[int](), [tree]
-    for part in waiting:
-        if not isinstance(part, _BUILTIN):
-            found.append(part)
-        elif id(part) not in seen:
-            seen.add(id(part))
-            waiting += part.values() if isinstance(part, dict) else part
-    return found
-
-
-def _places(spec: PyDagSpec, roots: Roots) -> Iterator[tuple[int, Path, str]]:
-    """The leaves by number, path and text: at their first paths, then where objects appear again.
-
-    An object that holds several leaves is represented by the first of them.
+    Attributes:
+        own: What has changed in arguments that are updated.
+        others: What has changed elsewhere, in objects that no such argument holds.
+        structures: Updated arguments whose structure is another one: which, before and now.
+        ties: Pairs of places that are no longer one object, or are one now; and whether they were.
+        untouched: Updated arguments in which nothing has changed.
+        leaves: The leaves of updated arguments as they are now, by their numbers before.
+        objects: The objects with identity in updated arguments now: by id, the position before.
     """
-    for number, (path, text) in enumerate(zip(spec.paths(), path_texts(spec, roots), strict=True)):
-        yield number, path, text
-    listing = Listing.of(spec) if spec.num_shared else Listing([])
-    for alias, anchor in listing.targets.items():
-        position = next(
-            (i for i in range(anchor, listing.ends[anchor]) if i in listing.leaf_numbers), None
-        )
-        if position is not None:
-            way = [*listing.way(alias), *listing.way(position)[len(listing.way(anchor)) :]]
-            path = tuple(listing.records[step].entry for step in way)
-            yield listing.leaf_numbers[position], path, way_text(listing, way, roots)
+
+    def __init__(
+        self, before: Given, now: Given, spots: Collection[Spot], copies: Mapping[int, int]
+    ) -> None:
+        self.before, self._now, self._copies = before, now, copies
+        self.own, self.others, self.untouched = list[Change](), list[Change](), list[Spot]()
+        self.structures = list[tuple[Spot, PyDagSpec, PyDagSpec]]()
+        self.ties = list[tuple[Place, Place, bool]]()
+        self.leaves, self.objects = dict[int, Leaf](), dict[int, int]()
+        if not spots and now.spec == before.spec and all(map(is_, now.leaves, before.leaves)):
+            return
+        self._old, self._new = Listing.of(before.spec), Listing.of(now.spec)
+        self._met: tuple[dict[int, Place], dict[int, Place]] = {}, {}
+        self._written = dict[tuple[int, Any], Change]()
+        root = Place(0, 0, None)
+        if not spots:
+            self._walk([root], self.others, is_own=False)
+            return
+        for old, new in zip(before.spec.children(), now.spec.children(), strict=True):
+            trios = zip(old.entries(), old.children(), new.children(), strict=True)
+            self.structures += (x for x in trios if x[0] in spots and x[1] != x[2])
+        places = [place for part in self._below(root) for place in self._below(part)]
+        calls = {self._old.records[x.before or 0].entry: self._holders(x) for x in places}
+        for spot in spots:
+            count = len(self.own)
+            self._walk(calls.pop(spot), self.own, is_own=True)
+            if len(self.own) == count:
+                self.untouched.append(spot)
+        self._walk([x for others in calls.values() for x in others], self.others, is_own=False)
+
+    def _holders(self, place: Place) -> list[Place]:
+        """A place, or those below tuples: what tuples alone lead to can't be written or tied."""
+        record = self._old.records[self._targets(place)[0]]
+        if record.kind not in ("tuple", "namedtuple"):
+            return [] if record.is_leaf else [place]
+        return [x for below in self._below(place) for x in self._holders(below)]
+
+    def _walk(self, places: Sequence[Place], found: list[Change], *, is_own: bool) -> None:
+        walk = Walk(places, self._targets)
+        for place in walk:
+            i, j = self._targets(place)
+            number, new_number = self._old.leaf_numbers.get(i), self._new.leaf_numbers.get(j)
+            old = MISSING if number is None else self.before.leaves[number]
+            new = MISSING if new_number is None else self._now.leaves[new_number]
+            if i >= 0 and j >= 0:
+                keys = self._identity(self.before, i), self._identity(self._now, j)
+                one, other = (met.get(key) for met, key in zip(self._met, keys, strict=True))
+                if one is not other:
+                    self.ties.append((one or other or place, place, one is not None))
+                elif one is not None and not is_own:
+                    continue  # what is below is the updated argument's
+                elif is_own:
+                    self._met[0][keys[0]] = self._met[1][keys[1]] = place
+                    if number is not None:
+                        self.leaves[number] = new
+                    elif not isinstance(node := self._now.objects[j], _VALUES):
+                        self.objects[id(node)] = i
+            if old is not new:
+                found.append(Change(place, number, old, new))
+                if is_own and self._copies:
+                    self._check_written_once(found[-1])
+            walk.add(self._below(place))
+
+    def _identity(self, given: Given, position: int) -> int:
+        """What is equal for two positions if they have one object."""
+        return self._copies.get(id(given.objects[position]), position)
+
+    def _check_written_once(self, change: Change) -> None:
+        """Notes a tie that is cut where two copies of one object of the caller's get two leaves."""
+        holder = self._targets(_way(change.place)[-2])[0]
+        home = self._identity(self.before, holder), self.path(change.place)[-1]
+        first = self._written.setdefault(home, change)
+        if first.new is not change.new:
+            self.ties.append((first.place, change.place, True))
+
+    def _targets(self, place: Place) -> tuple[int, int]:
+        """The positions of the object at a place before and now; -1 where there is none."""
+        i, j = place.before, place.now
+        return -1 if i is None else self._old.target(i), -1 if j is None else self._new.target(j)
+
+    def _below(self, place: Place) -> list[Place]:
+        """The places below; those that are gone come last."""
+        i, j = self._targets(place)
+        olds = {self._old.records[x].entry: x for x in self._old.children(i)} if i >= 0 else {}
+        news = {self._new.records[x].entry: x for x in self._new.children(j)} if j >= 0 else {}
+        return [Place(olds.get(x), news.get(x), place) for x in dict.fromkeys([*news, *olds])]
+
+    def _slots(self, place: Place) -> tuple[Listing, list[int]]:
+        """The slots that lead to a place now, or before where it is gone."""
+        is_gone = place.now is None
+        slots = [x.before if is_gone else x.now for x in _way(place)[1:]]
+        return self._old if is_gone else self._new, [x for x in slots if x is not None]
+
+    def path(self, place: Place) -> Path:
+        """The path to a place."""
+        listing, slots = self._slots(place)
+        return tuple(listing.records[slot].entry for slot in slots)
+
+    def text(self, place: Place) -> str:
+        """This path as Python text."""
+        return way_text(*self._slots(place), self.before.roots)
+
+    def holders(self, place: Place) -> tuple[list[Any], list[Any]]:
+        """The objects on the way, outermost first, as they are now, and those that were there."""
+        around = list(map(self._targets, _way(place)[:-1]))
+        now, before = self._now.objects, self.before.objects
+        return [now[j] for _, j in around if j >= 0], [before[i] for i, _ in around if i >= 0]
 
 
-def nodes_of(tree: Dag, options: Options) -> dict[int, Any]:
-    """The objects with identity that hold something in a tree, and in Dags in it, by their ids."""
-    found: dict[int, Any] = {}
-
-    def note(node: Any) -> bool:
-        found[id(node)] = node
-        return False
-
-    waiting = [tree]
-    for part in waiting:
-        leaves = _core.leaves(part, is_leaf=note, namespace=options.namespace)
-        for leaf in leaves:
-            found.pop(id(leaf), None)
-        seen = {id(x) for x in waiting}
-        dags = (node for node in found.values() if isinstance(node, PackedDag))
-        waiting += [dag.tree for dag in dags if id(dag.tree) not in seen]
-    return {key: node for key, node in found.items() if not isinstance(node, tuple | type(None))}
-
-
-_BUILTIN = (dict, list, tuple)
-
-
-def is_registered(node: Any, namespace: str) -> bool:
-    """Whether an object is an instance of a registered class: a module, a record, one of NNX's."""
-    if isinstance(node, _BUILTIN) or type(node).__module__ == "collections":
-        return False
-    return not _core.is_leaf(node, namespace=namespace)
+def _way(place: Place | None) -> list[Place]:
+    """The places on the way to one, the root first."""
+    found = []
+    while place is not None:
+        found.append(place)
+        place = place.around
+    return found[::-1]

@@ -5,7 +5,8 @@ The leaves are written when the call returns, each once, either all of them or n
 sharing and static leaves must not change. Objects keep their identity, in the result too.
 """
 
-from collections.abc import Callable, Collection
+import functools
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -15,16 +16,14 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.leaves import is_number, is_traced, static_positions
-from pydag.jaxinterop.content.paths import CALL, MISSING, path_texts
+from pydag.jaxinterop.content.paths import CALL, MISSING
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.packed.dag import Dag as PackedDag
-from pydag.jaxinterop.treatments.arguments import Chosen, Spot, pick
-from pydag.sharing.update import find_writer, writer_finders
+from pydag.jaxinterop.treatments.arguments import Spot, spot_text
+from pydag.sharing.update import find_writer
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
-from .changes import Given, nodes_of
-from .ties import Part, Ties, ways_to
+from .changes import Changes, Place
 
 
 class Update(NamedTuple):
@@ -33,166 +32,130 @@ class Update(NamedTuple):
     plan: Any = None
     leaves: tuple[Leaf, ...] = ()
 
-    def beside(self, packed: Any) -> Any:
-        """The result with this beside it, for JAX."""
-        return _core.make_updated(None, (packed, self.plan, self.leaves))
+    @classmethod
+    def of(
+        cls, changes: Changes, result: Dag, donated: Collection[Leaf], is_staged: bool
+    ) -> "Update":
+        """What a function has written into arguments, and which of their objects it returns.
 
-
-class UpdatedArguments:
-    """The arguments of a call that are updated, as the function gets them.
-
-    Args:
-        given: The call.
-        chosen: Which of the arguments are updated.
-        donated: The positions of donated leaves, which the caller's objects get back.
-        is_staged: Whether the function is traced to be run later.
-    """
-
-    def __init__(
-        self, given: Given, chosen: Chosen, donated: Collection[int], is_staged: bool
-    ) -> None:
-        args, kwargs = given.tree
-        self._given, self._donated, self._is_staged = given, donated, is_staged
-        namespace, updated = given.options.namespace, chosen.spots(args, kwargs)
-        # An argument that is an array itself holds nothing: it can't be written, nor be tied.
-        holders: list[Spot] = [
-            spot
-            for spot, x in (*enumerate(args), *kwargs.items())
-            if not _core.is_leaf(x, namespace=namespace)
-        ]
-        self.spots = [spot for spot in holders if spot in updated]
-        self._own = Part(given, self.spots)
-        others = Part(given, [spot for spot in holders if spot not in updated])
-        self._ties = Ties(given, self._own, others)
-        self._spec = given.options.flatten(self._own.tree, self._own.roots)[1]
-
-    def update(self, result: Dag) -> Update:
-        """What the function has written, and which of its objects it returns."""
-        given, own = self._given, self._own
-        leaves, spec = given.options.flatten(own.tree, own.roots)
-        if spec != self._spec:
-            raise self._other_structure(spec)
-        written: dict[int, Leaf] = {}
-        static = frozenset(static_positions(given.leaves, given.spec, CALL))
-        for number, leaf in zip(own.numbers, leaves, strict=True):
-            old = given.leaves[number]
-            if number in static:
-                self._check_static(number, old, leaf)
-            elif leaf is not old:
-                self._check_written(number, leaf)
-                # A number in the place of an array is one of no dimension, as what `jit` returns.
-                written[number] = jnp.asarray(leaf) if is_number(leaf) else leaf
-        nodes = own.nodes()
-        if written:
-            self._ties.check(written, nodes)
-        kept = {i: given.leaves[i] for i in own.numbers if i in self._donated}
-        written = {**kept, **written}
-        returned = self._returned(result, nodes)
+        The caller's objects get donated leaves back. A staged function is traced to be run later.
+        """
+        for structure in changes.structures:
+            raise _other_structure(changes, *structure)
+        written = _written(changes, is_staged)
+        for tie in changes.ties:
+            raise _other_tie(changes, *tie)
+        before = changes.before.leaves
+        gone, olds = set(map(id, donated)), set(map(id, before))
+        for i, x in written.items():
+            if id(x) in olds and not jax_private.is_ref(x):
+                written[i] = jnp.copy(x)
+        written = {i: before[i] for i in changes.leaves if id(before[i]) in gone} | written
+        origins, returned = _returned(result, changes)
         if not written and returned is None:
-            return Update()
+            return cls()
         plan = _core.update_plan(
-            spec=given.spec,
+            spec=changes.before.spec,
             positions=tuple(written),
             writers=find_writer,
+            origins=origins,
             returned=returned,
             roots=CALL,
         )
-        olds = {id(leaf) for leaf in given.leaves}
-        copied = (
-            jnp.copy(x) if id(x) in olds and i not in kept and not jax_private.is_ref(x) else x
-            for i, x in written.items()
-        )
-        return Update(plan, tuple(copied))
+        return cls(plan, tuple(written.values()))
 
-    def _place(self, number: int) -> str:
-        return path_texts(self._given.spec, CALL)[number]
 
-    def _check_static(self, number: int, old: Leaf, new: Leaf) -> None:
-        if not _core.is_same_value(old, new):
+def _written(changes: Changes, is_staged: bool) -> dict[int, Leaf]:
+    """The new leaves of updated arguments, by their numbers."""
+    written: dict[int, Leaf] = {}
+    given, static, selected = changes.before, frozenset[int](), list[int]()
+    if not all(isinstance(change.old, jax.Array) for change in changes.own):
+        if given.options.static is not None:
+            selected = given.options.selected(given.leaves, given.spec, CALL, is_result=True)
+        static = frozenset(static_positions(given.leaves, given.spec, CALL, selected))
+    for place, number, old, new in changes.own:
+        path = functools.partial(changes.text, place)
+        if number is None or number in static:
+            if number is not None and not _core.is_same_value(old, new):
+                raise ValueError(
+                    f"{path()} was {short_repr(old)} and is {short_repr(new)}: it is static, and "
+                    "an update only writes arrays\n  If it changes from call to call, make it an "
+                    "array; or return it, and set it after the call."
+                )
+            continue
+        if not isinstance(new, jax.Array) and not is_traced(new):
             raise ValueError(
-                f"{self._place(number)} was {short_repr(old)} and is {short_repr(new)}: it is "
-                "static, and an update only writes arrays\n  If it changes from call to call, make "
-                "it an array; or return it, and set it after the call."
+                f"{path()} was an array and is {short_repr(new)}: an update only writes arrays\n"
+                "  Set what is configuration outside of the function."
             )
-
-    def _check_written(self, number: int, leaf: Leaf) -> None:
-        if not is_traced(leaf):
-            raise ValueError(
-                f"{self._place(number)} was an array and is {short_repr(leaf)}: an update only "
-                "writes arrays\n  Set what is configuration outside of the function."
-            )
-        if jax_private.is_dead(leaf):
+        if jax_private.is_dead(new):
             raise jax.errors.UnexpectedTracerError(
-                f"{self._place(number)} was written inside of an inner function (jit, scan, cond "
-                "...) whose trace has ended\n  Pass the object to the inner function as an "
-                "argument, with update_argnums there; or return what changed."
+                f"{path()} was written inside of an inner function (jit, scan, cond ...) whose "
+                "trace has ended\n  Pass the object to the inner function as an argument, with "
+                "update_argnums there; or return what changed."
             )
-        if jax_private.is_ref(leaf) and self._is_staged:
+        if is_staged and jax_private.is_ref(new):
             raise TypeError(
-                f"the function puts another ref at {self._place(number)}, which can't come out of "
-                "a compiled function as an update\n"
+                f"the function puts another ref at {path()}, which can't come out of a compiled "
+                "function as an update\n"
                 "  Write into the ref that stands there: ref[...] = value."
             )
+        # A number in the place of an array is one of no dimension, as what `jit` returns.
+        written[number] = jnp.asarray(new) if is_number(new) else new
+    return written
 
-    def _other_structure(self, spec: PyDagSpec) -> Exception:
-        others = [c.text for c in self._given.changes() if MISSING in (c.old, c.new)]
-        unfolds_alike = self._spec.num_paths == spec.num_paths and (
-            self._spec.is_prefix(spec) or spec.is_prefix(self._spec)
-        )
-        kind: type[Exception] = ValueError
-        what = "its structure"
+
+def _other_structure(changes: Changes, spot: Spot, before: PyDagSpec, now: PyDagSpec) -> Exception:
+    others = [changes.text(c.place) for c in changes.own if MISSING in (c.old, c.new)]
+    unfolds_alike = before.num_paths == now.num_paths and (
+        before.is_prefix(now) or now.is_prefix(before)
+    )
+    kind: type[Exception] = ValueError
+    what = "its structure"
+    cure = (
+        "Make what is missing before the call (an array of zeros for None); set what is "
+        "configuration, such as a flag, outside of the function; or return the new object."
+    )
+    if unfolds_alike and not others:
+        kind, what = SharingError, "what is shared in it"
+        cure = "Write jnp.copy(x) at one of the places; or give one object at both beforehand."
+    shown = _core.explain(before, now, roots=spot_text(spot))
+    if others:
+        shown += f"\n  What came or went: {', '.join(others[:4])}"
+    return kind(
+        "an argument that is updated must keep its structure, but the function changes "
+        f"{what}\n  (first: as it was given, second: as the function left it)\n{shown}\n  {cure}"
+    )
+
+
+def _other_tie(changes: Changes, first: Place, second: Place, was_one: bool) -> SharingError:
+    makes, given, now = "makes", "two objects", "one"
+    cure = "Inside the function, write jnp.copy(x) for an array, pj.tree.copy(x) for what holds "
+    cure += "arrays; or update both arguments (update_argnums), and give them one object."
+    if was_one:
+        makes, given, now = "cuts", "one object", "two"
         cure = (
-            "Make what is missing before the call (an array of zeros for None); set what is "
-            "configuration, such as a flag, outside of the function; or return the new object."
+            "Write at both places, or into the object that stands there; or give one of them a "
+            "copy before the call (pj.tree.copy(...))."
         )
-        if unfolds_alike and not others:
-            kind, what = SharingError, "what is shared in it"
-            cure = "Write jnp.copy(x) at one of the places; or give one object at both beforehand."
-        shown = _core.explain(self._spec, spec, roots=self._own.roots)
-        if others:
-            shown += f"\n  What came or went: {', '.join(others[:4])}"
-        return kind(
-            "an argument that is updated must keep its structure, but the function changes "
-            f"{what}\n  (first: as it was given, second: as the function left it)\n{shown}\n"
-            f"  {cure}"
-        )
-
-    def _returned(self, result: Dag, nodes: dict[int, Any]) -> Callable[[Dag, Any], Dag] | None:
-        """A function that puts the caller's own objects where updated ones (`nodes`) came back."""
-        options, spots = self._given.options, self.spots
-        both = nodes_of(result, options).keys() & nodes.keys()
-        if not both:
-            return None
-        found, spec = _core.flatten(
-            result, is_leaf=lambda node: id(node) in both, namespace=options.namespace
-        )
-        ways = ways_to(self._own.tree, both, options.namespace)
-        wanted = [(i, ways[id(x)]) for i, x in enumerate(found) if id(x) in ways]
-
-        def put(result: Dag, arguments: Any) -> Dag:
-            # The result has the structure that it had when it was traced.
-            parts, own = spec.flatten_up_to(result), pick(arguments, spots)
-            for i, way in wanted:
-                parts[i] = way(own)
-            return _core.unflatten(spec, parts)
-
-        return put
+    return SharingError(
+        f"the function {makes} a tie between an argument that is updated and another place\n"
+        f"  given: {changes.text(first)} and {changes.text(second)} are {given}\n"
+        f"  now: they are {now}\n  {cure}"
+    )
 
 
-def _writer_of(cls: type) -> Any:
-    """How a Dag is written; None for other classes."""
-    return _write_dag if issubclass(cls, PackedDag) else None
+def _returned(result: Dag, changes: Changes) -> tuple[tuple[int, ...], Any]:
+    """The nodes of updated arguments that came back, and what puts the caller's own there."""
+    own, namespace = changes.objects, changes.before.options.namespace
+    found, spec = _core.flatten(result, is_leaf=lambda x: id(x) in own, namespace=namespace)
+    numbers = [i for i, x in enumerate(found) if id(x) in own]
 
+    def put(result: Dag, origins: Sequence[Any]) -> Dag:
+        # The result has the structure that it had when it was traced.
+        parts = spec.flatten_up_to(result)
+        for i, origin in zip(numbers, origins, strict=True):
+            parts[i] = origin
+        return _core.unflatten(spec, parts)
 
-writer_finders.append(_writer_of)
-
-
-def _write_dag(dag: PackedDag[Any], leaves: tuple[Leaf, ...]) -> None:
-    """Writes leaves into the tree of a Dag."""
-    _, content = dag.parts()
-    holder = [dag.tree]
-    spec = _core.collect_specs([content.spec], namespace=content.spec.namespace)
-    positions = tuple(content.traced_positions())
-    plan = _core.update_plan(spec=spec, positions=positions, writers=find_writer)
-    _core.carry_out(plan, holder, leaves)
-    dag._content, dag._leaves, dag._tree = content, list(leaves), (holder[0],)
+    return tuple(own[id(found[i])] for i in numbers), put if numbers else None

@@ -12,7 +12,7 @@ from pydag.jaxinterop.calls.run import names_in_body, run_body
 from pydag.jaxinterop.compiled.kept import kept_for
 from pydag.jaxinterop.compiled.models import holder_of_model
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.leaves import is_traced
+from pydag.jaxinterop.content.leaves import is_number, is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
@@ -87,7 +87,8 @@ class Carried:
         for i, value in zip(content.positions, content.values, strict=True):
             if not _core.is_same_value(found[i], value):
                 place = path_texts(content.spec, root)[i]
-                raise _unlike(place, short_repr(value), found[i], "Make it an array.")
+                cure, was_number = "Make it an array.", is_number(value)
+                raise _unlike(place, short_repr(value), found[i], cure, was_number=was_number)
         traced, wanted = content.traced_among(found), dict(zip(self._positions, refs, strict=True))
         for i, leaf, place in zip(picked, traced, content.paths(root), strict=True):
             is_ref = jax_private.is_ref(leaf)
@@ -184,8 +185,9 @@ def carried(
         known[CARRY] = content, picked
 
 
-def _unlike(path: str, before: str, leaf: Any, cure: str) -> TypeError:
-    after = "an array" if is_traced(leaf) else short_repr(leaf)
+def _unlike(path: str, before: str, leaf: Any, cure: str, *, was_number: bool = False) -> TypeError:
+    is_data = is_traced(leaf) and not (was_number and is_number(leaf))
+    after = "an array" if is_data else short_repr(leaf)
     after = "a ref" if jax_private.is_ref(leaf) else after
     return TypeError(
         f"{_ALIKE}\n  before the body: {path} is {before}\n  after it: it is {after}\n  {cure}"

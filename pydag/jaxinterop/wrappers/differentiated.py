@@ -145,10 +145,9 @@ class Differentiated:
             is_ref = jax_private.is_ref(self._leaves[i])
             inside[i] = jax.new_ref(leaf) if is_ref else leaf
             refs += [inside[i]] if is_ref else []
-        (args, kwargs), own = self._rest.build(self._others), self.content.build(inside)
-        args = list(args)
-        for number, arg in zip(self._numbers, own, strict=True):
-            args[number] = arg
+        (rest, kwargs), own = self._rest.build(self._others), self.content.build(inside)
+        mine = dict(zip(self._numbers, own, strict=True))
+        args = (mine.get(number, arg) for number, arg in enumerate(rest))
         tree = tuple(args), kwargs
         start = Start(self._leaves, self.content.spec.num_shared)
         result, update = run(
@@ -156,6 +155,7 @@ class Differentiated:
             updated=updated,
             is_staged=False,
             starts_equal=start.starts_equal(inside),
+            origin=(self._args, self._kwargs),
         )
         return result, update, [ref[...] for ref in refs]
 

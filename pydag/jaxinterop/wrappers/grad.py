@@ -6,6 +6,7 @@ from typing import Any, Literal, Unpack, overload
 
 import jax
 
+import pydag._core as _core
 from pydag.jaxinterop.compiled.jit import updated_arguments
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
@@ -89,7 +90,7 @@ def value_and_grad(
         def flat(*by: Any) -> Any:
             result, update, contents = call.run(fun, by, source, updated)
             packed = call.pack(result)
-            packed = update.beside(packed) if updated else packed
+            packed = _core.make_updated(None, (packed, *update)) if updated else packed
             return value_and_aux(result)[0] if has_aux else result, (packed, contents)
 
         differentiate = jax.value_and_grad(

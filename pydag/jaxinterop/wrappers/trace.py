@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`eval_shape` and `make_jaxpr`: functions that are traced and not run."""
 
+import contextlib
+import inspect
+import types
 from collections.abc import Callable
 from typing import Any, Unpack
 
@@ -9,6 +12,7 @@ import jax
 from pydag.jaxinterop.calls.call import Call
 from pydag.jaxinterop.compiled.function import CompiledFunction, Settings
 from pydag.jaxinterop.compiled.jit import jit
+from pydag.jaxinterop.compiled.kept import kept_for
 from pydag.jaxinterop.compiled.models import holder_of_model
 from pydag.jaxinterop.compiled.stages import described
 from pydag.jaxinterop.content.options import Options
@@ -37,9 +41,20 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     ((2, 3), True)
     """
     check_function(fun)
-    own, held = fun, (fun,)  # `jit` doesn't look into a tuple
-    if holder_of_model(fun, "") is not None:  # a new function, so that no trace is kept
-        own = named(lambda *args, **kwargs: held[0](*args, **kwargs), Source(fun))
+
+    def make(get: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+        """The function, apart from that which runs."""
+        own: Any = named(lambda *args, **kwargs: get()(*args, **kwargs), Source(fun))
+        own.is_only_traced = True  # so what it changes isn't lost
+        with contextlib.suppress(TypeError, ValueError):
+            own.__signature__ = inspect.signature(fun)
+        return own  # type: ignore[no-any-return]  # it is `named`
+
+    if type(fun) is types.FunctionType and holder_of_model(fun, "") is None:
+        own = kept_for(fun, "traced", make)
+    else:  # a new function, so that no trace is kept; `jit` doesn't look into a tuple
+        held = (fun,)
+        own = make(lambda: held[0])
     shapes: Any = jit(own).eval_shape(*args, **kwargs)
     return shapes
 
@@ -68,6 +83,7 @@ def make_jaxpr(
     """
     check_function(fun)
     own, source = Options.of(options), Source(fun)
+    source.is_run = False  # so what it changes isn't lost
     numbers = None if static_argnums == () else static_argnums
     jax.jit(fun, static_argnums=numbers)  # JAX checks what it is given
     static = Settings(Chosen.of(fun, numbers, None), Chosen(), Chosen(), (None, None), {})
