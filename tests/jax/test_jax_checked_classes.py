@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
-import chex
 import equinox
 import flax.struct
 import jax
@@ -250,6 +249,12 @@ def of_optree(make: Any) -> Callable[[type], type]:
     return lambda cls: optree.integrations.attrs.register_node(make(cls), namespace=EVERYWHERE)
 
 
+def of_chex(**options: Any) -> Callable[[type], type]:
+    """What makes a dataclass of chex."""
+    make: Callable[[type], type] = pytest.importorskip("chex").dataclass(**options)
+    return make
+
+
 class OwnInit:
     """A class that isn't a dataclass, whose `__init__` fills in."""
 
@@ -293,12 +298,14 @@ FILLING: dict[str, Callable[[], Any]] = {
     "flax.struct, meta": lambda: filling(
         flax.struct.dataclass,
         __post_init__=count,
-        size=flax.struct.field(pytree_node=False, default=0),
+        size=flax.struct.field(pytree_node=False, default=0),  # type: ignore[no-untyped-call]  # flax's
         annotations={"size": int},
     ),
-    "chex": lambda: filling(chex.dataclass),
-    "chex, frozen": lambda: filling(chex.dataclass(frozen=True, mappable_dataclass=False)),
-    "optree": lambda: filling(optree.dataclasses.dataclass(namespace=EVERYWHERE)),
+    "chex": lambda: filling(of_chex()),
+    "chex, frozen": lambda: filling(of_chex(frozen=True, mappable_dataclass=False)),
+    "optree": lambda: filling(
+        optree.dataclasses.dataclass(namespace=EVERYWHERE)  # type: ignore[call-overload]  # optree's
+    ),
     "attrs": lambda: filling(of_optree(attrs.define), __attrs_post_init__=fill),
     "attrs, frozen": lambda: filling(of_optree(attrs.frozen), __attrs_post_init__=fill),
     "attrs, converter": lambda: filling(
@@ -430,7 +437,7 @@ def test_values_that_a_class_refuses_are_refused() -> None:
                 raise ValueError("a rate is at most 1")
 
     with pytest.raises(ValueError, match="a rate is at most 1"):
-        pydag.dag_map(lambda x: x if x is True else 3 * x, Rate(0.5, True))
+        pydag.dag_map(lambda x: x if x is True else 3 * x, Rate(0.5, True))  # type: ignore[call-arg]  # made by an untyped decorator
 
 
 # --- the same, opened and built by functions ---

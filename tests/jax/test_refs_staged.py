@@ -348,7 +348,8 @@ def test_derivatives_through_scanned_refs() -> None:
         return last + (ys * ref[...]).sum()
 
     wanted = float(jax.grad(lambda x: loss(jax.lax, x))(2.0))
-    for grad in (pj.grad, jax.grad, lambda f: pj.jit(pj.grad(f))):
+    grads: list[Any] = [pj.grad, jax.grad, lambda f: pj.jit(pj.grad(f))]
+    for grad in grads:
         assert float(grad(lambda x: loss(pj, x))(2.0)) == wanted
 
 

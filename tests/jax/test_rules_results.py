@@ -293,4 +293,4 @@ class Doubling:
 def test_a_callable_with_keywords_is_no_partial() -> None:
     """In a `Partial` it is an object of a class that isn't registered."""
     with pytest.raises(TypeError, match=r"args\[0\].func is an object of .*Doubling"):
-        pj.jit(lambda f, x: f(x))(jax.tree_util.Partial(Doubling()), X)
+        pj.jit(lambda f, x: f(x))(jax.tree_util.Partial(Doubling()), X)  # type: ignore[no-untyped-call]  # JAX's class

@@ -57,8 +57,10 @@ def unwrapped(argument: Any) -> Any:
     return argument.value if type(argument) is StaticArgument else argument
 
 
-def static_argument(value: Any, spot: Spot, options: Options) -> StaticArgument:
-    """A static argument; `ValueError` if it can't be hashed, or holds an array."""
+def static_argument(
+    value: Any, spot: Spot, options: Options, *, is_hashed: bool = True
+) -> StaticArgument:
+    """A static argument; `ValueError` if it holds an array, or can't be hashed and has to be."""
     where = spot_text(spot)
     found = array_in_static(value, options.namespace)
     if found is not None:
@@ -69,7 +71,7 @@ def static_argument(value: Any, spot: Spot, options: Options) -> StaticArgument:
             "as they are."
         )
     try:
-        hash(value)
+        hash(value if is_hashed else None)
     except TypeError as error:
         raise ValueError(
             f"{where} is a static argument and can't be hashed: {error}\n  A static argument is "

@@ -68,16 +68,16 @@ def steps(
 
 def _leaves(step: Step, namespace: str) -> list[Step] | None:
     """The leaves of a node, but for text and numbers; None if it can't be opened."""
-    node: Any = step.item
-    for is_leaf in (None, lambda x: x is not node):  # a cycle is opened node by node
+    try:
+        leaves, spec = _core.flatten(step.item, namespace=namespace)
+    except Exception:  # such as a cycle, which is opened node by node
         try:
-            leaves, spec = _core.flatten(node, is_leaf=is_leaf, namespace=namespace)
+            leaves, _, spec = _core.open_one_level(step.item, namespace=namespace)
         except Exception:
-            continue
-        wanted = [cls for cls, x in _core.one_of_each_class(leaves).items() if type(x) not in ATOMS]
-        found = _core.positions_of_classes(leaves, wanted) if wanted else ()
-        return [Step(leaves[i], step, (spec, i)) for i in found]
-    return None
+            return None
+    wanted = [cls for cls, x in _core.one_of_each_class(leaves).items() if type(x) not in ATOMS]
+    found = _core.positions_of_classes(leaves, wanted) if wanted else ()
+    return [Step(leaves[i], step, (spec, i)) for i in found]
 
 
 def parts(value: Any) -> Parts | None:

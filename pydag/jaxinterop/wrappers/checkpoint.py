@@ -74,7 +74,7 @@ def checkpoint(
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         spots = chosen.spots(args, kwargs)
         pairs = [*enumerate(args), *kwargs.items()]
-        found = [static_argument(x, n, own) if n in spots else x for n, x in pairs]
+        found = [static_argument(x, n, own, is_hashed=False) if n in spots else x for n, x in pairs]
         given, named = tuple(found[: len(args)]), dict(zip(kwargs, found[len(args) :], strict=True))
         call = Call(given, named, own)
         leaves = call.leaves
