@@ -18,7 +18,6 @@ is handed down the DAG, once along each edge.
 """
 
 import functools
-import numbers
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
@@ -198,7 +197,7 @@ def data(leaves: Sequence[Leaf], spec: PyDagSpec) -> list[bool]:
     """Which leaves are arrays, or numbers that aren't the configuration of a module."""
     owned = frozenset().union(*_core.module_leaves(spec))
     return [
-        (isinstance(leaf, numbers.Number) and i not in owned)
+        (isinstance(leaf, int | float | complex) and i not in owned)
         or (hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not isinstance(leaf, type))
         for i, leaf in enumerate(leaves)
     ]

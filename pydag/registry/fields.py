@@ -251,10 +251,11 @@ def _register(
             raise TypeError(f"fields are given as a sequence of names, got the string {names!r}")
     data = None if data_fields is None else tuple(data_fields)
     meta = tuple(meta_fields)
-    meta += tuple([n for n in _BOOKKEEPING if n in _slots(cls) and n not in (data or ()) + meta])
     for name in (data or ()) + meta:
         if type(name) is not str:  # a subclass could run code when it is compared
             raise TypeError(f"the name of a field must be a string, got {name!r}")
+    slots = _slots(cls) if issubclass(type(cls), type) else []
+    meta += tuple([n for n in _BOOKKEEPING if n in slots and n not in (data or ()) + meta])
     check_distinct(data or (), meta)
     check_stored(cls, (data or ()) + meta)
     if data is not None:

@@ -8,7 +8,6 @@ one, as far as there are not too many.
 
 import collections
 import difflib
-import fnmatch
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -148,13 +147,19 @@ def _aligned(words: Sequence[str], way: Sequence[_Step]) -> list[str] | None:
     for spelling in way[0].spellings if way else ():
         head = tuple(words[: len(spelling)])
         text = way[0].text if spelling and head == spelling else None
-        if text is None and len(spelling) == 1 and fnmatch.fnmatchcase(spelling[0], words[0]):
+        if text is None and len(spelling) == 1 and _fits(spelling[0], words[0]):
             is_whole = words[0].strip("*") == spelling[0]
             text = way[0].text if is_whole else way[0].text.replace(spelling[0], words[0])
         found = None if text is None else _aligned(words[len(spelling) :], way[1:])
         if text is not None and found is not None:
             return [text, *found]
     return None
+
+
+def _fits(text: str, pattern: str) -> bool:
+    """Whether a text is what a pattern with `*` and `?` stands for."""
+    spelled = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(spelled, text, re.DOTALL) is not None
 
 
 def _joined(steps: Sequence[str] | Iterator[str]) -> str:
