@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees that go through a loop: JAX carries their arrays, and the refs stay outside."""
 
+import copy
 import types
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, TypeVar
@@ -16,8 +17,9 @@ from pydag.jaxinterop.content.leaves import is_number, is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, name_of, named
-from pydag.jaxinterop.packed.packed import Packed, packed_of, unpack, without_refs
+from pydag.jaxinterop.notices.lost_tie import Start
+from pydag.jaxinterop.notices.source import Source, named
+from pydag.jaxinterop.packed.packed import Packed, packed_of, parts_of, unpack, without_refs
 from pydag.jaxinterop.refs.contents import threaded
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.structure.reshared import with_merged_leaves
@@ -57,6 +59,8 @@ class Carried:
         self._positions = jax_private.ref_positions(leaves)
         self.refs = [leaves[i] for i in self._positions]
         self._threaded = self.refs if takes_contents and jax_private.is_staging() else []
+        arrays = [x for i, x in enumerate(leaves) if i not in self._positions]
+        self._start = Start(arrays, content.spec.num_shared)
 
     def start(self, leaves: Sequence[Leaf]) -> Any:
         """What JAX carries first."""
@@ -104,31 +108,41 @@ class Carried:
         return _packed(content, traced, refs)
 
     def body(
-        self, fun: Callable[..., Any], key: str, *names: str, is_condition: bool = False
+        self, fun: Callable[..., Any], key: Hashable, *names: str, finish: Any = None
     ) -> Callable[..., Any]:
-        """What JAX is given for a function of the carry, as the last of its arguments.
+        """What JAX is given for a function of such trees, and perhaps of other things.
 
         Args:
             key: Which function of which loop it is.
             names: Of the arguments, where the function doesn't tell its own.
-            is_condition: Whether it returns a flag, and no carry.
+            finish: Makes of a result that isn't the carry what JAX gets.
         """
+        check_function(fun)
 
-        def make(called: Callable[..., Any]) -> Callable[..., Any]:
+        def make(get: Callable[[], Any]) -> Callable[..., Any]:
+            source, start = Source(get()), copy.copy(self._start)  # each keeps its own answers
+
             def flat(*args: Any) -> Any:
-                *before, arrays, refs = args
-                result = called(*before, unpack(arrays, refs))
-                return result if is_condition else self.match(result, CARRY, refs)
+                *given, refs = args
+                equal = start.starts_equal(next(parts_of(x)[0] for x in given if type(x) is Packed))
+                trees = tuple(unpack(x, refs) if type(x) is Packed else x for x in given)
+                result = run_body(get(), trees, self.options, source, *names, starts_equal=equal)
+                return finish(result) if finish else self.match(result, CARRY, refs)
 
-            flat.__name__ = name_of(fun)
-            if not self._threaded:
-                return lambda *args: flat(*args, self.refs)
-            paths, may_write = self.content.paths("init_val"), not is_condition
-            places = [paths[i] for i in self._positions]
-            run = threaded(flat, self._threaded, places.__getitem__, may_write=may_write)
-            return lambda *args: run(*args[:-1], *args[-1])
+            flat.__name__ = source.__name__
+            run: Callable[..., Any] = flat
+            if self._threaded:
+                paths = self.content.paths("init_val")
+                places = [paths[i] for i in self._positions]
+                may_write = finish is None  # a condition mustn't
+                run = threaded(flat, self._threaded, places.__getitem__, may_write=may_write)
 
-        return kept_body(fun, names, (key, self.content), self.refs, self.options, make)
+            def body(*args: Any) -> Any:
+                return run(*args[:-1], *args[-1]) if self._threaded else run(*args, self.refs)
+
+            return named(body, source, parameters=names_in_body(get(), *names))
+
+        return kept_function(fun, (key, self.content), self.refs, self.options, make)
 
     def finish(self, found: Any) -> Dag:
         """The last carry. Writes the contents that JAX carried into the caller's refs."""
@@ -187,38 +201,11 @@ def carried(
 
 def _unlike(path: str, before: str, leaf: Any, cure: str, *, was_number: bool = False) -> TypeError:
     is_data = is_traced(leaf) and not (was_number and is_number(leaf))
-    after = "an array" if is_data else short_repr(leaf)
-    after = "a ref" if jax_private.is_ref(leaf) else after
+    is_ref = jax_private.is_ref(leaf)
+    after = "a ref" if is_ref else "an array" if is_data else short_repr(leaf)
     return TypeError(
         f"{_ALIKE}\n  before the body: {path} is {before}\n  after it: it is {after}\n  {cure}"
     )
-
-
-def kept_body(
-    fun: Callable[..., Any],
-    names: Sequence[str],
-    key: Hashable,
-    refs: Collection[Any],
-    options: Options,
-    make: Callable[[Callable[..., Any]], Callable[..., Any]],
-) -> Callable[..., Any]:
-    """What JAX is given for the body of a loop; see `Carried.body` and `kept_function`.
-
-    Args:
-        make: Gets a function that calls the body, and makes the function for JAX.
-    """
-    check_function(fun)
-
-    def made(get: Callable[[], Any]) -> Any:
-        source = Source(get())
-
-        def called(*args: Any) -> Any:
-            return run_body(get(), args, options, source, *names)
-
-        return named(make(called), source, parameters=names_in_body(get(), *names))
-
-    body: Callable[..., Any] = kept_function(fun, key, refs, options, made)
-    return body
 
 
 def kept_function(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops. The carry keeps its sharing, as far as the body does."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, Unpack
 
@@ -10,12 +11,13 @@ from pydag.jaxinterop.calls.run import pair_of
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_like_array
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import Packed, pack, packed_of, parts_of, unpack
 from pydag.jaxinterop.typed import R, S, SharingOptions, StaticOptions, T
 from pydag.typing import Dag
 
-from .carried import CARRY, Carried, carried, kept_body
+from .carried import CARRY, Carried, carried
 
 
 @with_wrapper_options
@@ -49,7 +51,7 @@ def while_loop(
     own = Options.of(options)
 
     def run(carry: Carried, start: Any) -> Any:
-        condition = carry.body(cond_fun, "while condition", CARRY, is_condition=True)
+        condition = carry.body(cond_fun, "while condition", CARRY, finish=lambda flag: flag)
         body = carry.body(body_fun, "while body", CARRY)
         return carry.finish(jax.lax.while_loop(condition, body, start))
 
@@ -139,17 +141,12 @@ def scan(
     def run(carry: Carried, start: Any) -> tuple[Any, Any]:
         origins = {id(ref): number for number, ref in enumerate(carry.refs)}
 
-        def make(called: Callable[..., Any]) -> Callable[..., Any]:
-            def flat(values: Packed, row: Packed) -> Any:
-                result = called(unpack(values, carry.refs), unpack(row, ()))
-                after, y = pair_of(result, "the body of scan", "(carry, y)")
-                y = pack(y, own, origins, root="result[1]")
-                return carry.match(after, CARRY), y
+        def both(result: Any) -> tuple[Packed, Any]:
+            after, y = pair_of(result, "the body of scan", "(carry, y)")
+            y = pack(y, own, origins, root="result[1]")
+            return carry.match(after, CARRY), y
 
-            return flat
-
-        key = "scan", carry.content, over
-        body = kept_body(f, (CARRY, "x"), key, carry.refs, own, make)
+        body = carry.body(f, ("scan", over), CARRY, "x", finish=both)
         found, ys = jax.lax.scan(
             body, start, rows, length, reverse, unroll, _split_transpose=_split_transpose
         )
@@ -181,10 +178,9 @@ def map(  # JAX's name
     own.check_selects(xs, "xs")
     over, rows = _rows(xs, own)
 
-    def make(called: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda row: pack(called(unpack(row, ())), own, {})
-
-    body = kept_body(f, ("x",), ("map", over), (), own, make)
+    leaves = [None if jax_private.is_ref(x) else x for x in parts_of(rows)[0]]  # refs are rows, too
+    row = Carried(over, leaves, own, takes_contents=False)
+    body = row.body(f, "map", "x", finish=lambda result: pack(result, own, {}))
     results: R = unpack(jax.lax.map(body, rows, batch_size=batch_size), ())
     return results
 
@@ -213,14 +209,8 @@ def associative_scan(
     own = Options.of(options)
 
     def run(over: Carried, start: Any) -> Any:
-        def make(called: Callable[..., Any]) -> Callable[..., Any]:
-            def flat(a: Packed, b: Packed) -> Packed:
-                result = called(unpack(a, over.refs), unpack(b, over.refs))
-                return over.match(result, "the result")
-
-            return flat
-
-        combine = kept_body(fn, ("a", "b"), ("associative", over.content), over.refs, own, make)
+        combined = functools.partial(over.match, root="the result")
+        combine = over.body(fn, "associative", "a", "b", finish=combined)
         found = jax.lax.associative_scan(combine, start, reverse=reverse, axis=axis)
         return over.finish(found)
 
