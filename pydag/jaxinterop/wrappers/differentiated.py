@@ -6,6 +6,7 @@ in both is two inside of the function, and the other one is constant, as in JAX.
 """
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -54,16 +55,15 @@ class Differentiated:
         allow_int: bool = False,
         may_be_none: bool = False,
     ) -> None:
-        self.options, self._args, self._kwargs = options, tuple(args), kwargs
+        self.options, self._call = options, (tuple(args), kwargs)
         self._is_one = isinstance(argnums, int)
         self._numbers = _counted(argnums, len(args))
         own = tuple(args[i] for i in self._numbers)
         self._roots = tuple(f"args[{i}]" for i in self._numbers)
         self._leaves, self.content = take_apart(own, options, self._roots, by_tuples=True)
-        mine = set(self._numbers)
-        rest = tuple(None if i in mine else arg for i, arg in enumerate(args))
+        rest = tuple(None if i in self._numbers else arg for i, arg in enumerate(args))
         self._others, self._rest = take_apart((rest, kwargs), options, CALL)
-        options.check_selects((self._args, kwargs))
+        options.check_selects(self._call)
         self._picked = self._pick(wrt, allow_int, may_be_none)
         self.by = [jax_private.read(self._leaves[i]) for i in self._picked]
 
@@ -122,9 +122,8 @@ class Differentiated:
 
     def without_arrays(self) -> "Differentiated":
         """This for what outlives the call: it makes gradients and matches tangents."""
-        made = object.__new__(Differentiated)
-        made.content, made._picked, made._numbers = self.content, self._picked, self._numbers
-        made._is_one, made._roots = self._is_one, self._roots
+        made = copy.copy(self)
+        del made._call, made._leaves, made._others, made.by
         return made
 
     def paths(self) -> list[str]:
@@ -147,16 +146,10 @@ class Differentiated:
             refs += [inside[i]] if is_ref else []
         (rest, kwargs), own = self._rest.build(self._others), self.content.build(inside)
         mine = dict(zip(self._numbers, own, strict=True))
-        args = (mine.get(number, arg) for number, arg in enumerate(rest))
-        tree = tuple(args), kwargs
-        start = Start(self._leaves, self.content.spec.num_shared)
-        result, update = run(
-            *(fun, tree, self.options, source),
-            updated=updated,
-            is_staged=False,
-            starts_equal=start.starts_equal(inside),
-            origin=(self._args, self._kwargs),
-        )
+        tree = tuple(mine.get(number, arg) for number, arg in enumerate(rest)), kwargs
+        equal = Start(self._leaves, self.content.spec.num_shared).starts_equal(inside)
+        more: dict[str, Any] = {"updated": updated, "starts_equal": equal, "origin": self._call}
+        result, update = run(fun, tree, self.options, source, is_staged=False, **more)
         return result, update, [ref[...] for ref in refs]
 
     def of_leaves(
@@ -194,7 +187,7 @@ class Differentiated:
         by = [self._leaves[i] for i in self._picked]
         for ref, content in zip(filter(jax_private.is_ref, by), contents, strict=True):
             ref[...] = content
-        return unpack(returned, self._refs(), (self._args, self._kwargs))
+        return unpack(returned, self._refs(), self._call)
 
     def gradient(self, found: Sequence[Any]) -> Any:
         """What was computed for each leaf that it is by, in the form of the arguments."""

@@ -68,45 +68,43 @@ def _tangents_of_result(content: Content, found: Sequence[Any]) -> Any:
     return tangents_of(content, [None if jax_private.is_ref(x) else x for x in found])
 
 
-def _types(leaves: Sequence[Any]) -> list[Any]:
-    return [jax.typeof(x) for x in leaves]
+@contextlib.contextmanager
+def _filled(
+    what: str, given: Sequence[Any], types: Sequence[Any], paths: Sequence[str]
+) -> Iterator[list[Any]]:
+    """Tangents or cotangents of what has these types, with zeros for None.
 
-
-def _filled(leaves: Sequence[Any], types: Sequence[Any]) -> list[Any]:
-    """Tangents or cotangents of what has these types; zeros for None."""
-    return [
+    Adds to an error of JAX which of them has a wrong type.
+    """
+    leaves = [
         zero_tangent(type_) if leaf is None or not _has_derivative(type_) else leaf
-        for leaf, type_ in zip(leaves, types, strict=True)
+        for leaf, type_ in zip(given, types, strict=True)
     ]
+    try:
+        yield leaves
+    except (TypeError, ValueError) as error:
+        for leaf, type_, path in zip(leaves, types, paths, strict=True):
+            if not (is_array_type(type_) and is_traced(leaf) and is_array_type(jax.typeof(leaf))):
+                continue
+            found, wanted = (jnp.shape(leaf), jnp.result_type(leaf)), (type_.shape, type_.dtype)
+            if found[1] != jax.dtypes.float0 and found != wanted:
+                text = f"{type_.dtype}{list(type_.shape)}"
+                error.add_note(f"The {what} of {path} is {short_repr(leaf)}, and must be {text}.")
+                break
+        raise
 
 
 def _has_derivative(type_: Any) -> bool:
     return not is_array_type(type_) or bool(jnp.issubdtype(type_.dtype, np.inexact))
 
 
-def _tangents(call: Differentiated, types: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    """The tangents of the leaves that a call is by."""
+def _tangents(
+    call: Differentiated, types: Sequence[Any], tangents: Sequence[Any]
+) -> contextlib.AbstractContextManager[list[Any]]:
+    """The tangents of the leaves that a call is by; see `_filled`."""
     with as_type_error("primals and tangents must have the same tree structure\n"):
-        return _filled(call.match(tangents, "tangents"), types)
-
-
-@contextlib.contextmanager
-def _named(
-    what: str, leaves: Sequence[Any], types: Sequence[Any], paths: Sequence[str]
-) -> Iterator[None]:
-    """Adds to an error of JAX which tangent or cotangent has a wrong type."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        for leaf, type_, path in zip(leaves, types, paths, strict=True):
-            if not (is_array_type(type_) and is_traced(leaf) and is_array_type(jax.typeof(leaf))):
-                continue
-            given, wanted = (jnp.shape(leaf), jnp.result_type(leaf)), (type_.shape, type_.dtype)
-            if given[1] != jax.dtypes.float0 and given != wanted:
-                text = f"{type_.dtype}{list(type_.shape)}"
-                error.add_note(f"The {what} of {path} is {short_repr(leaf)}, and must be {text}.")
-                break
-        raise
+        given = call.match(tangents, "tangents")
+    return _filled("tangent", given, types, call.paths())
 
 
 @of_primals
@@ -144,14 +142,13 @@ def vjp(
     call = _call(primals, options)
     flat, kept = call.of_leaves(fun, has_aux)
     out, pull, more = jax.vjp(flat, *call.by, has_aux=True, reduce_axes=reduce_axes)
-    [content], types, shape = kept, _types(out), call.without_arrays()
+    [content], types, shape = kept, list(map(jax.typeof, out)), call.without_arrays()
 
     def pullback(pull: Any, *cotangents: Any) -> Any:
         if len(cotangents) != 1:
             raise TypeError(f"a pullback takes one cotangent, got {len(cotangents)}")
         given = content.match(cotangents[0], "cotangent", "the cotangent")
-        leaves = _filled(given, types)
-        with _named("cotangent", leaves, types, content.paths("result")):
+        with _filled("cotangent", given, types, content.paths("result")) as leaves:
             found = pull(leaves)
         return shape.gradient(found)
 
@@ -192,10 +189,8 @@ def jvp(
             f"{type(tangents).__name__} of {len(tangents)} tangents"
         )
     call = _call(primals, options)
-    types = _types(call.by)
-    given = _tangents(call, types, tangents)
     flat, kept = call.of_leaves(fun, has_aux)
-    with _named("tangent", given, types, call.paths()):
+    with _tangents(call, list(map(jax.typeof, call.by)), tangents) as given:
         out, changes, more = jax.jvp(flat, call.by, given, has_aux=True)
     [content] = kept
     return _finish(call, content, out, more, _tangents_of_result(content, changes), has_aux)
@@ -226,11 +221,10 @@ def linearize(
     call = _call(primals, options)
     flat, kept = call.of_leaves(fun, has_aux)
     out, push, more = jax.linearize(flat, *call.by, has_aux=True)
-    [content], types, shape = kept, _types(call.by), call.without_arrays()
+    [content], types, shape = kept, list(map(jax.typeof, call.by)), call.without_arrays()
 
     def pushforward(push: Any, *tangents: Any) -> Any:
-        given = _tangents(shape, types, tangents)
-        with _named("tangent", given, types, shape.paths()):
+        with _tangents(shape, types, tangents) as given:
             found = push(*given)
         return _tangents_of_result(content, found)
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`eval_shape` and `make_jaxpr`: functions that are traced and not run."""
 
-import contextlib
-import inspect
-import types
 from collections.abc import Callable
 from typing import Any, Unpack
 
@@ -11,18 +8,18 @@ import jax
 
 from pydag.jaxinterop.calls.call import Call
 from pydag.jaxinterop.compiled.function import CompiledFunction, Settings
-from pydag.jaxinterop.compiled.jit import jit
-from pydag.jaxinterop.compiled.kept import kept_for
-from pydag.jaxinterop.compiled.models import holder_of_model
-from pydag.jaxinterop.compiled.stages import described
+from pydag.jaxinterop.compiled.stages import Stages, described
+from pydag.jaxinterop.content.content import PLAIN
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
-from pydag.jaxinterop.notices.source import Source, named, wraps
+from pydag.jaxinterop.notices.source import Source, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import pack
 from pydag.jaxinterop.treatments.arguments import Chosen, check_function
 from pydag.jaxinterop.typed import P, StaticOptions
 from pydag.typing import Dag
+
+from .carried import kept_function
 
 
 @with_wrapper_options
@@ -41,22 +38,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     ((2, 3), True)
     """
     check_function(fun)
-
-    def make(get: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """The function, apart from that which runs."""
-        own: Any = named(lambda *args, **kwargs: get()(*args, **kwargs), Source(fun))
-        own.is_only_traced = True  # so what it changes isn't lost
-        with contextlib.suppress(TypeError, ValueError):
-            own.__signature__ = inspect.signature(fun)
-        return own  # type: ignore[no-any-return]  # it is `named`
-
-    if type(fun) is types.FunctionType and holder_of_model(fun, "") is None:
-        own = kept_for(fun, "traced", make)
-    else:  # a new function, so that no trace is kept; `jit` doesn't look into a tuple
-        held = (fun,)
-        own = make(lambda: held[0])
-    shapes: Any = jit(own).eval_shape(*args, **kwargs)
-    return shapes
+    return Stages(_only_traced(fun, PLAIN, Chosen()), fun).eval_shape(*args, **kwargs)
 
 
 @with_wrapper_options
@@ -82,19 +64,31 @@ def make_jaxpr(
     1
     """
     check_function(fun)
-    own, source = Options.of(options), Source(fun)
-    source.is_run = False  # so what it changes isn't lost
+    own = Options.of(options)
     numbers = None if static_argnums == () else static_argnums
     jax.jit(fun, static_argnums=numbers)  # JAX checks what it is given
-    static = Settings(Chosen.of(fun, numbers, None), Chosen(), Chosen(), (None, None), {})
-    compiled = CompiledFunction(lambda: fun, source, own, static)
+    compiled = _only_traced(fun, own, Chosen.of(fun, numbers, None))
 
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
         given: Any = described(compiled.arranged(args, kwargs), own, CALL)
-        call = Call(given[0], given[1], own)
-        flat = call.function(lambda: fun, source, lambda result, refs: pack(result, own, refs))
+        call = Call(*given, own)
+        flat = call.function(
+            lambda: fun, compiled.source, lambda result, refs: pack(result, own, refs)
+        )
         jaxpr, shapes = jax.make_jaxpr(flat, axis_env=axis_env, return_shape=True)(*call.leaves)
         return (jaxpr, call.finish(shapes)) if return_shape else jaxpr
 
     return make
+
+
+def _only_traced(fun: Callable[..., Any], options: Options, static: Chosen) -> CompiledFunction:
+    """The function, apart from that which runs, so what it changes isn't lost."""
+
+    def make(get: Callable[[], Callable[..., Any]]) -> CompiledFunction:
+        source = Source(fun)
+        source.is_run = False
+        settings = Settings(static, Chosen(), Chosen(), (None, None), {})
+        return CompiledFunction(get, source, options, settings)
+
+    return kept_function(fun, ("traced", static), (), options, make)

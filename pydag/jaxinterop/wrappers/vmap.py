@@ -14,12 +14,12 @@ from pydag.jaxinterop.calls.run import run
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_array, is_like_array
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import unpack
-from pydag.jaxinterop.treatments.arguments import Args, Kwargs
+from pydag.jaxinterop.treatments.arguments import spot_text
 from pydag.jaxinterop.treatments.outputs import Outputs
 from pydag.jaxinterop.treatments.treatments import COPIES, Question, number_in, treatments
 from pydag.jaxinterop.typed import P, R, StaticOptions
@@ -38,8 +38,8 @@ def _counted(axis: Any, num_dims: int) -> Any:
 
 _ADVICE = f"Give both places one axis, or one of them a copy.\n  {COPIES}"
 _IN = Question("vmap in_axes", _axis, None, _ADVICE, lambda axis, x: _counted(axis, jnp.ndim(x)))
-_OUT = Question(  # the function's result lacks the axis
-    "vmap out_axes", _axis, None, _ADVICE, lambda axis, x: _counted(axis, jnp.ndim(x) + 1)
+_OUT = _IN._replace(  # the function's result lacks the axis
+    name="vmap out_axes", normal=lambda axis, x: _counted(axis, jnp.ndim(x) + 1)
 )
 
 
@@ -104,53 +104,44 @@ def vmap(
                 f"vmap in_axes has {len(axes)} entries for {len(args)} positional arguments: "
                 f"{short_repr(in_axes)}"
             )
-        groups = [_group(*both, own) for both in zip(axes, args, strict=True)]
-        groups.append(0 if kwargs or not groups else groups[0])
-        parts = {
-            group: _part(group, groups, axes, (args, kwargs), own)
-            for group in dict.fromkeys(groups)
-        }
+        axes, items = (*axes, *[0] * len(kwargs)), (*args, *kwargs.values())
+        names = [spot_text(spot) for spot in (*range(len(args)), *kwargs)]
+        groups = [_group(*both, own) for both in zip(axes, items, strict=True)]
+        leaves, by_leaf, paths = list[Any](), list[Any](), list[str]()
+        parts: list[tuple[list[int], Content, int]] = []
+        for group in dict.fromkeys(groups):  # each has an identity table
+            mine = [i for i, x in enumerate(groups) if x == group]
+            tree, roots = tuple(items[i] for i in mine), tuple(names[i] for i in mine)
+            found, content = take_apart(tree, own, roots)
+            prefix = tuple(axes[i] for i in mine) if isinstance(group, tuple) else group
+            by_leaf += treatments(_IN, prefix, tree, content, own, roots)
+            leaves += found
+            paths += content.paths(roots)
+            parts.append((mine, content, len(found)))
         own.check_selects((args, kwargs))
-        leaves = [leaf for part in parts.values() for leaf in part[0]]
-        by_leaf = tuple(axis for part in parts.values() for axis in part[2])
-        paths = [path for part in parts.values() for path in part[1].paths(CALL)]
         _check_refs(leaves, by_leaf, paths)
+        start = Start(leaves, sum(content.spec.num_shared for _, content, _ in parts))
 
         def flat(*inside: Any) -> Any:
-            waiting = iter(inside)
-            trees: Any = {
-                group: content.build(islice(waiting, len(by)))
-                for group, (_, content, by) in parts.items()
-            }
-            own_args = tuple(trees[group][0][i] for i, group in enumerate(groups[:-1]))
-            result, _ = run(fun, (own_args, trees[groups[-1]][1]), own, source)
+            waiting, built = iter(inside), dict[int, Any]()
+            for mine, content, count in parts:
+                trees: Any = content.build(islice(waiting, count))
+                built.update(zip(mine, trees, strict=True))
+            given = [built[i] for i in range(len(groups))]
+            call = tuple(given[: len(args)]), dict(zip(kwargs, given[len(args) :], strict=True))
+            result, _ = run(fun, call, own, source, starts_equal=start.starts_equal(inside))
             refs = jax_private.ref_positions(inside)
             return outputs.pack(result, {id(inside[i]): number for number, i in enumerate(refs)})
 
         named(flat, source, lambda: paths)
         try:
-            found = jax.vmap(flat, by_leaf, outputs.prefix, **jax_options)(*leaves)
+            found = jax.vmap(flat, tuple(by_leaf), outputs.prefix, **jax_options)(*leaves)
         except ValueError:
             _check_sizes(leaves, by_leaf, paths, source)
             raise
         return unpack(found, [leaves[i] for i in jax_private.ref_positions(leaves)])
 
     return mapped
-
-
-def _part(
-    group: Any, groups: Sequence[Any], axes: Any, call: tuple[Args, Kwargs], own: Options
-) -> tuple[Sequence[Any], Content, Sequence[Any]]:
-    """The arguments of a group, which have their own identity table: leaves, content, axes."""
-    mine = [x == group for x in groups]
-
-    def pick(items: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(x if is_mine else None for x, is_mine in zip(items, mine, strict=False))
-
-    tree = pick(call[0]), call[1] if mine[-1] else {}
-    leaves, content = take_apart(tree, own, CALL)
-    prefix = (pick(axes), None) if isinstance(group, tuple) else group
-    return leaves, content, treatments(_IN, prefix, tree, content, own)
 
 
 def _group(axes: Any, arg: Any, options: Options) -> Any:
