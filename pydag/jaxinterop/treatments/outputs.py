@@ -5,6 +5,7 @@ JAX wants the treatments before it calls the function, whose result isn't known 
 of the result come in groups, one for each treatment that the user named.
 """
 
+import dataclasses
 import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from jax.experimental.layout import Format
 import pydag._core as _core
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.packed.packed import Origins, Packed, pack, packed_of, unpack, without_refs
+from pydag.jaxinterop.packed.packed import Origins, pack, packed_of, unpack, without_refs
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
@@ -27,12 +28,10 @@ class Outputs:
     """The treatments of a result.
 
     Args:
-        question: What the prefix answers.
-        prefix: Given by the user.
         nothing: The treatment of what has no leaves.
 
     Attributes:
-        prefix: What JAX is given.
+        prefix: What JAX is given for the user's.
     """
 
     def __init__(self, question: Question, prefix: Any, nothing: Any, options: Options) -> None:
@@ -77,19 +76,14 @@ class Outputs:
         return Grouped(_About(content, sources, order), groups)
 
 
+@tree_util.register_static
+@dataclasses.dataclass(frozen=True)
 class _About:
     """A grouped result without its leaves."""
 
-    def __init__(
-        self, content: Content, sources: tuple[int, ...] | None, order: tuple[int, ...]
-    ) -> None:
-        self.content, self.sources, self.order = content, sources, order
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _About) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((self.content, self.order))
+    content: Content
+    sources: tuple[int, ...] | None
+    order: tuple[int, ...]
 
 
 class Grouped:
@@ -98,18 +92,13 @@ class Grouped:
     def __init__(self, about: Any, groups: Iterable[Any]) -> None:
         self.about, self.groups = about, list(groups)
 
-    def packed(self) -> Packed:
-        """The same result without groups."""
-        waiting = list(map(iter, self.groups))
-        leaves = [next(waiting[number]) for number in self.about.order]
-        return packed_of(self.about.content, leaves, self.about.sources)
-
     def fill(self, leaves: Sequence[Leaf]) -> Dag:
         """The result for a caller with these leaves: the core calls this."""
-        return unpack(self.packed(), leaves)
+        waiting = list(map(iter, self.groups))
+        found = [next(waiting[number]) for number in self.about.order]
+        return unpack(packed_of(self.about.content, found, self.about.sources), leaves)
 
 
-tree_util.register_static(_About)
 tree_util.register_pytree_node(
     Grouped,
     lambda grouped: ((grouped.about, *grouped.groups), None),

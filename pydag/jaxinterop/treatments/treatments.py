@@ -41,10 +41,6 @@ def treatments(
 ) -> list[Any]:
     """What a prefix says about each traced leaf of a tree.
 
-    Args:
-        content: Of the tree.
-        roots: What errors call the tree.
-
     Raises:
         ValueError: The prefix doesn't fit the tree.
         SharingError: One object would get two treatments.

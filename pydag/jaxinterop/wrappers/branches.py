@@ -62,8 +62,7 @@ def cond(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 4.0)
     """
-    functions = [true_fun, false_fun]
-    chosen: R = _branched("cond", pred, functions, operands, operand, Options.of(options))
+    chosen: R = _branched("cond", pred, [true_fun, false_fun], operands, operand, options)
     return chosen
 
 
@@ -97,8 +96,7 @@ def switch(
             "switch takes a sequence of functions after the index, got one function\n"
             "  Write: switch(index, [f, g, ...], *operands)"
         )
-    own = Options.of(options)
-    chosen: R = _branched("switch", index, list(branches), operands, operand, own)
+    chosen: R = _branched("switch", index, list(branches), operands, operand, options)
     return chosen
 
 
@@ -108,7 +106,7 @@ def _branched(
     functions: Sequence[Callable[..., Any]],
     operands: tuple[Dag, ...],
     operand: Dag,
-    options: Options,
+    given: StaticOptions,
 ) -> Dag:
     if operand is not MISSING:
         if operands:
@@ -118,8 +116,8 @@ def _branched(
         operands = (operand,)
     for fun in functions:
         check_function(fun)
+    options = Options.of(given)
     call = Call(operands, {}, options, passes_refs=False)
-
     avals = tuple(map(jax.typeof, call.leaves))
 
     def kept(sharings: tuple[PyDagSpec, ...]) -> list[_Branch]:

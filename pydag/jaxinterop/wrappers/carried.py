@@ -34,10 +34,7 @@ _ALIKE = "what a body gets and what it returns must be structured alike"
 
 
 class CameApart(Exception):  # noqa: N818 (no error: the loop begins anew)
-    """The body made two of one object in the carry.
-
-    Its arguments are what `Content.shared_with` returns, for a carry that has two.
-    """
+    """The body made two of one object: what `Content.shared_with` returns for a carry of two."""
 
 
 class Carried:
@@ -47,9 +44,6 @@ class Carried:
         leaves: The traced leaves of the tree.
         takes_contents: Whether JAX also carries the contents of the refs. It must where JAX runs
             the body twice for a derivative: into refs outside, the body would write twice.
-
-    Attributes:
-        refs: The refs in it.
     """
 
     def __init__(
@@ -68,10 +62,7 @@ class Carried:
         return (packed, [ref[...] for ref in self._threaded]) if self._threaded else packed
 
     def match(self, tree: Dag, root: str, refs: Sequence[Leaf] | None = None) -> Packed:
-        """The arrays of a tree that a body returned, whose refs must be the same.
-
-        Args:
-            refs: Stand in the place of the refs; by default the refs of the original tree.
+        """The arrays of a tree that a body returned, whose refs must be these, by default its own.
 
         Raises:
             CameApart: What is one object in the carry is two in the tree.
@@ -215,15 +206,10 @@ def kept_function(
     options: Options,
     make: Callable[[Callable[[], Any]], M],
 ) -> M:
-    """What JAX is given for a function: the same object for calls of one structure.
+    """What `make` makes, given what returns the function: one object for calls of one structure.
 
     JAX remembers traces by the function. So a function that closes over the refs of the call or
     holds a model, and a callable of any other class, gets a new object for each call.
-
-    Args:
-        key: The structure, and which wrapper it is.
-        refs: The refs that the function closes over.
-        make: Gets a function that returns `fun`, and makes the object.
     """
     is_function = type(fun) is types.FunctionType
     if is_function and not refs and holder_of_model(fun, options.namespace) is None:

@@ -8,7 +8,6 @@ has identity: a rule gets, or gives, a derivative for each place, as in JAX.
 import copy
 import functools
 import inspect
-import operator
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, Generic
@@ -40,12 +39,7 @@ from .differentiated import as_type_error, tangents_of
 
 
 class Custom(Generic[P, R]):
-    """A function of DAGs with a derivative of its own.
-
-    Args:
-        fun: The function, of positional arguments; others keep their defaults.
-        nondiff_argnums, nondiff_argnames: Arguments that are handed on as they are.
-    """
+    """A function of DAGs with a derivative of its own."""
 
     _transformation: Any = None
 
@@ -72,7 +66,7 @@ class Custom(Generic[P, R]):
         self.own = own = copy.copy(self)
 
         def flat(*args: Any) -> Any:
-            return own.pack(own.called(fun, args, source), own.differentiable(args))
+            return own.pack(own.called(fun, args, source), args)
 
         self._jax = self._transformation(named(flat, source), nondiff_argnums=self.nondiff_argnums)
 
@@ -88,7 +82,7 @@ class Custom(Generic[P, R]):
             x if i in self.nondiff_argnums else self.taken_apart(x, f"args[{i}]")
             for i, x in enumerate(bound.args)
         ]
-        result: R = unpack(self._jax(*given), refs_of(self.differentiable(given)))
+        result: R = unpack(self._jax(*given), refs_of(given))
         return result
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -109,25 +103,20 @@ class Custom(Generic[P, R]):
         leaves, content = take_apart(tree, self.options, root, by_tuples=True)
         return packed_with(content, leaves)
 
-    def differentiable(self, args: Sequence[Any]) -> list[Packed]:
-        """The arguments that aren't handed on as they are."""
-        return [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
-
     def called(self, fun: Callable[..., Any], args: Sequence[Any], source: Source) -> Any:
         """The result of a function of the user's for the arguments that JAX gave."""
         trees = tuple(map(built, args))
-        names = (f"args[{i}]" for i in range(len(trees)))
-        return run_body(fun, trees, self.options, source, *names)
+        return run_body(fun, trees, self.options, source, *map("args[{}]".format, range(len(args))))
 
     def result(self, tree: Any) -> tuple[Sequence[Leaf], Content]:
         """A result, taken apart: no leaf has identity."""
         options = self.options._replace(identity="nodes")
         return take_apart(tree, options, "result", is_result=True)
 
-    def pack(self, tree: Any, inputs: Sequence[Packed]) -> Any:
-        """A result, for JAX. The refs of the inputs that come back are origins."""
+    def pack(self, tree: Any, args: Sequence[Any]) -> Any:
+        """A result, for JAX. The refs of the arguments that come back are origins."""
         leaves, content = self.result(tree)
-        origins = {id(ref): number for number, ref in enumerate(refs_of(inputs))}
+        origins = {id(ref): number for number, ref in enumerate(refs_of(args))}
         return packed_of(content, *without_refs(leaves, origins, False))
 
 
@@ -139,9 +128,10 @@ def built(argument: Any) -> Any:
     return content.build(leaves)
 
 
-def refs_of(arguments: Sequence[Packed]) -> list[Leaf]:
-    """The refs among the arguments, which JAX's rules take as they are."""
-    return [leaf for x in arguments for leaf in parts_of(x)[0] if jax_private.is_ref(leaf)]
+def refs_of(args: Sequence[Any]) -> list[Leaf]:
+    """The refs in the arguments, which JAX's rules take as they are."""
+    leaves = (leaf for x in args if type(x) is Packed for leaf in parts_of(x)[0])
+    return list(filter(jax_private.is_ref, leaves))
 
 
 @with_wrapper_options
@@ -223,7 +213,7 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
 def _sum(primal: Leaf, *tangents: Any) -> Any:
     """The tangent of a leaf, given those by each argument; None for zero."""
     found = [x for x in tangents if x is not None] if is_differentiable(primal) else []
-    return functools.reduce(operator.add, found) if found else None
+    return sum(found[1:], found[0]) if found else None
 
 
 def _tangent(primal: Leaf, tangent: Any) -> Any:

@@ -73,12 +73,10 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
         forward_source = Source(fwd)
 
         def forward(*args: Any) -> Any:
-            inputs = own.differentiable(args)
             pair = own.called(fwd, args, forward_source)
             result, saved = pair_of(pair, name_of(fwd), "(result, saved)")
-            contents = [parts_of(x)[1] for x in inputs]
-            kept = own.taken_apart(saved, "saved")
-            return own.pack(result, inputs), (kept, contents)
+            contents = [parts_of(x)[1] for x in args if type(x) is Packed]
+            return own.pack(result, args), (own.taken_apart(saved, "saved"), contents)
 
         def backward(*args: Any) -> tuple[Any, ...]:
             *others, (saved, contents), cotangent = args
@@ -93,10 +91,9 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
             both = enumerate(zip(contents, found, strict=True))
             return tuple(_cotangent(*pair, given, what.format(i)) for i, pair in both)
 
-        options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
-        self._jax.defvjp(
-            named(forward, forward_source), named(backward, Source(bwd)), **options, **jax_options
-        )
+        jax_options |= {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
+        rules = named(forward, forward_source), named(backward, Source(bwd))
+        self._jax.defvjp(*rules, **jax_options)
 
 
 tree_util.register_static(Content)
@@ -124,14 +121,12 @@ def _cotangent(content: Content, found: Any, given: Any, what: str) -> Packed | 
             except SharingError as error:
                 flat = functools.partial(_core.leaves, namespace=content.spec.namespace)
                 if set(map(id, flat(found))).difference(map(id, flat(given))):
-                    error.add_note(_HALVES)
+                    error.add_note(
+                        "A result has a cotangent for each place, and an argument one for each "
+                        "object. Add up those of one object: "
+                        "pydag.retie(pydag.dag_structure(argument), cotangent, jnp.add)."
+                    )
                     raise
                 leaves = content.match(retie(content.spec, found, jnp.add), what, what)
     leaves = [None if jax_private.is_ref(leaf) else leaf for leaf in leaves]
     return packed_with(content, leaves)
-
-
-_HALVES = (
-    "A result has a cotangent for each place, and an argument one for each object. Add up those of "
-    "one object: pydag.retie(pydag.dag_structure(argument), cotangent, jnp.add)."
-)

@@ -35,8 +35,7 @@ class Differentiated:
     """A call, taken apart.
 
     Args:
-        argnums: The arguments that it is by: a position, or several.
-        wrt: Which of their leaves; None for all that have a derivative.
+        wrt: Which leaves of the arguments at `argnums`; None for all that have a derivative.
         allow_int: Whether integers count.
         may_be_none: Whether there may be nothing that has a derivative.
 

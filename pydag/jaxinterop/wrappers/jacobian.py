@@ -25,11 +25,7 @@ def _jacobian(
     block: Callable[[Differentiated, Sequence[Any]], Any] = Differentiated.gradient,
     **jax_options: Any,
 ) -> Callable[P, Any]:
-    """A function that gives the result of `fun` with a derivative in the place of each leaf.
-
-    Args:
-        block: Makes it of what JAX computed for the leaf.
-    """
+    """A function that gives the result of `fun`, with what `block` makes in place of each leaf."""
     check_function(fun)
     given: dict[str, Any] = {**options}
     wrt, own = given.pop("wrt", None), Options.of(given)

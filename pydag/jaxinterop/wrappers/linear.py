@@ -23,11 +23,7 @@ from .differentiated import Differentiated, as_type_error, tangents_of
 
 
 class LinearMap:
-    """A function of leaves that JAX made, called with the user's trees. A pytree of JAX.
-
-    Args:
-        call: Calls the function, its first argument, with trees.
-    """
+    """A function of leaves that JAX made; `call` calls it with the user's trees. JAX's pytree."""
 
     def __init__(self, function: Any, call: Callable[..., Any]) -> None:
         self.function, self.call = function, call
@@ -72,10 +68,7 @@ def _tangents_of_result(content: Content, found: Sequence[Any]) -> Any:
 def _filled(
     what: str, given: Sequence[Any], types: Sequence[Any], paths: Sequence[str]
 ) -> Iterator[list[Any]]:
-    """Tangents or cotangents of what has these types, with zeros for None.
-
-    Adds to an error of JAX which of them has a wrong type.
-    """
+    """Tangents or cotangents, zeros for None. An error of JAX's tells which has a wrong type."""
     leaves = [
         zero_tangent(type_) if leaf is None or not _has_derivative(type_) else leaf
         for leaf, type_ in zip(given, types, strict=True)

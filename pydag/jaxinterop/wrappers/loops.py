@@ -219,11 +219,7 @@ def associative_scan(
 
 
 def _rows(xs: Dag, options: Options) -> tuple[Content, Packed]:
-    """What is scanned: its content, and its arrays and refs, of which JAX makes the rows.
-
-    Raises:
-        ValueError: They don't all have a leading axis, of one size.
-    """
+    """What is scanned: its content, and its arrays and refs, which must have rows of one number."""
     leaves, content = take_apart(xs, options, "xs", by_tuples=True)
     sizes: dict[int, str] = {}
     for path, leaf in zip(content.paths("xs"), leaves, strict=True):

@@ -72,7 +72,7 @@ def make_jaxpr(
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
         given: Any = described(compiled.arranged(args, kwargs), own, CALL)
-        call = Call(*given, own)
+        call = Call(given[0], given[1], own)
         flat = call.function(
             lambda: fun, compiled.source, lambda result, refs: pack(result, own, refs)
         )
