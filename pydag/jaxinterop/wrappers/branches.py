@@ -23,8 +23,6 @@ from pydag.typing import Dag
 
 from .carried import kept_function
 
-_ARRAY = -1  # where a result of a branch holds no ref of the operands
-
 _Form = tuple[Content, Sequence[int] | None]
 """The content of the result of a branch, and the origin of each traced leaf."""
 
@@ -187,6 +185,6 @@ def _explain(
 
 def _other_refs(first: _Form, other: _Form) -> str:
     """Where two results of one content hold other refs of the operands."""
-    pairs = zip_longest(first[1] or (), other[1] or (), fillvalue=_ARRAY)
+    pairs = zip_longest(first[1] or (), other[1] or (), fillvalue=-1)  # where there is no ref
     paths = [path for path, (a, b) in zip(first[0].paths("result"), pairs, strict=False) if a != b]
     return "".join(f"{path}\n  first and second: not the same ref" for path in paths[:1])

@@ -4,7 +4,7 @@
 import copy
 import types
 from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 
@@ -22,12 +22,10 @@ from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import Packed, packed_of, parts_of, unpack, without_refs
 from pydag.jaxinterop.refs.contents import threaded
 from pydag.jaxinterop.treatments.arguments import check_function
+from pydag.jaxinterop.typed import R
 from pydag.structure.reshared import with_merged_leaves
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
-
-M = TypeVar("M")
-R = TypeVar("R")
 
 CARRY = "carry"
 _ALIKE = "what a body gets and what it returns must be structured alike"
@@ -204,8 +202,8 @@ def kept_function(
     key: Hashable,
     refs: Collection[Any],
     options: Options,
-    make: Callable[[Callable[[], Any]], M],
-) -> M:
+    make: Callable[[Callable[[], Any]], R],
+) -> R:
     """What `make` makes, given what returns the function: one object for calls of one structure.
 
     JAX remembers traces by the function. So a function that closes over the refs of the call or
