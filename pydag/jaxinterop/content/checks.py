@@ -16,12 +16,12 @@ from pydag.jaxinterop.foreign.jax_private import function_in
 from pydag.registry.latest import declared_fields
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing, Record
+from pydag.structure.reached import ATOMS
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
 
 from .leaves import is_array, is_number
 from .paths import Roots, path_texts, way_text
-from .reached import ATOMS
 from .refused import check_value, refusal
 from .values import array_beside, hidden, is_value, tracer_in
 

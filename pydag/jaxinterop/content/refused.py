@@ -12,10 +12,10 @@ import numpy as np
 import pydag._core as _core
 from pydag.jaxinterop.foreign.equinox_private import is_placeholder
 from pydag.registry.class_table import inherits
+from pydag.structure.reached import Step
 from pydag.structure.text import short_repr
 
 from .leaves import is_array, is_array_by_method
-from .reached import Step
 from .values import is_value, refused
 
 _VIEWS = (KeysView, ValuesView, ItemsView, types.MappingProxyType, memoryview)

@@ -10,7 +10,7 @@ import enum
 import itertools
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -18,9 +18,10 @@ import numpy as np
 
 from pydag.jaxinterop.foreign.equinox_private import is_placeholder
 from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
+from pydag.registry.generated import has_generated_methods
+from pydag.structure.reached import ATOMS, Parts, Step, attributes, closed_over, parts, steps
 
 from .leaves import is_array, is_array_by_method
-from .reached import ATOMS, Parts, Step, attributes, has_generated_methods, parts, reachable, steps
 
 _VALUES = (
     *ATOMS, float, complex, types.EllipsisType, range, type, enum.Enum, np.generic, np.dtype,
@@ -35,6 +36,11 @@ _NO_VALUES = (
 )  # fmt: skip
 
 
+def _classes_of(value: Any) -> list[Mapping[str, Any]]:
+    """What the classes define that a value is of, but for `object`."""
+    return [names_in(base) for base in bases_of(type(value)) if base is not object]
+
+
 def _kind_of_class(value: Any) -> bool | None:
     cls = type(value)
     if any(inherits(cls, base) for base in _NO_VALUES):
@@ -46,7 +52,7 @@ def _kind_of_class(value: Any) -> bool | None:
         return True  # meshes, shardings, devices, what `jax.jit` made
     if is_placeholder(cls, "SharedNode"):
         return True
-    own = [names_in(base) for base in bases_of(cls) if base is not object]
+    own = _classes_of(value)
     hashes = next((names["__hash__"] for names in own if "__hash__" in names), None)
     is_compared = hashes is not None and any("__eq__" in names for names in own)
     if not is_compared or is_array_by_method(value):
@@ -62,8 +68,22 @@ def _parts_or_fields(value: Any) -> Parts | None:
     return attributes(value) if _is_value_by_class(value) is None else parts(value)
 
 
+def _reachable(item: Any) -> Parts | None:
+    """Whatever an object leads to."""
+    if isinstance(item, type | types.ModuleType | np.ndarray | jax.Array):
+        return None
+    found = parts(item) or ()
+    if isinstance(item, types.FunctionType):
+        found = [("", x) for x in (*closed_over(item), item.__defaults__, item.__kwdefaults__)]
+    elif isinstance(item, types.MethodType):
+        found = [(".__self__", item.__self__), ("", item.__func__)]
+    elif isinstance(item, types.MappingProxyType | set):
+        found = [("", list(item.values() if isinstance(item, types.MappingProxyType) else item))]
+    return [*found, *attributes(item)]
+
+
 def _whatever_it_holds(value: Any) -> Parts | None:
-    return parts(value) if _is_value_by_class(value) else reachable(value)
+    return parts(value) if _is_value_by_class(value) else _reachable(value)
 
 
 def hidden(
@@ -110,18 +130,13 @@ def is_value(value: Any) -> bool:
     return refused(value) is None
 
 
-_SETTLED = (
-    *ATOMS, float, complex, range, type, enum.Enum, np.generic, np.dtype, np.ufunc,
-    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, jax.sharding.Sharding,
-    jax.sharding.Mesh,
-)  # fmt: skip
+_SETTLED = (*_VALUES, jax.sharding.Sharding, jax.sharding.Mesh)
 
 
 def _has_settled_class(value: Any) -> bool:
-    cls = type(value)
-    own = [names_in(base) for base in bases_of(cls) if base is not object]
+    own = _classes_of(value)
     is_compared_by_identity = not any("__eq__" in names or "__hash__" in names for names in own)
-    return is_compared_by_identity or any(inherits(cls, base) for base in _SETTLED)
+    return is_compared_by_identity or any(inherits(type(value), base) for base in _SETTLED)
 
 
 _is_of_settled_class = ClassTable(_has_settled_class).of
@@ -142,5 +157,5 @@ def tracer_in(leaf: Any) -> Any:
     Looked for in what functions close over, in the parts of partials, methods and containers, and
     in attributes.
     """
-    found = itertools.islice(steps(Step(leaf), reachable, ""), _MOST_OBJECTS)
+    found = itertools.islice(steps(Step(leaf), _reachable, ""), _MOST_OBJECTS)
     return next((step.item for step in found if isinstance(step.item, jax.core.Tracer)), None)

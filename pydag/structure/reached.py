@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a static leaf leads to: its parts, its fields, what a function closes over."""
+"""What an object that pydag doesn't open leads to: its parts, its fields, and so on."""
 
 import contextlib
 import dataclasses
 import functools
-import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-import jax
-import numpy as np
-
 import pydag._core as _core
 from pydag.registry.class_table import ClassTable, bases_of, names_in
 from pydag.registry.lazy import cached_names
-from pydag.structure.listing import shorten
-from pydag.structure.walk import Walk
 
-from .paths import path_texts
+from .listing import shorten
+from .walk import Walk
 
 ATOMS = (str, bytes, bool, int, type(None))
 
@@ -29,18 +24,18 @@ Parts = Iterable[tuple[str, Any]]
 
 
 class Step(NamedTuple):
-    """Something that a static leaf leads to, and how."""
+    """Something that an object leads to, and how."""
 
     item: Any
     before: "Step | None" = None
     way: Any = ""  # a text; or a structure, and which of its leaves this is
 
     def path(self) -> str:
-        """The path from the leaf."""
+        """The path from the first object."""
         texts, step = [], self
         while step.before is not None:
             is_text = isinstance(step.way, str)
-            texts.append(step.way if is_text else path_texts(step.way[0], "")[step.way[1]])
+            texts.append(step.way if is_text else _core.path_texts(step.way[0], "")[step.way[1]])
             step = step.before
         return shorten("".join(reversed(texts)), _LONGEST)
 
@@ -97,22 +92,6 @@ def parts(value: Any) -> Parts | None:
     return [(" (an item)", x) for x in value] if isinstance(value, frozenset) else None
 
 
-def reachable(item: Any) -> Parts | None:
-    """Whatever a leaf leads to."""
-    if isinstance(item, type | types.ModuleType | np.ndarray | jax.Array):
-        return None
-    found = parts(item)
-    if isinstance(item, types.FunctionType):
-        found = [("", x) for x in (*closed_over(item), item.__defaults__, item.__kwdefaults__)]
-    elif isinstance(item, types.MethodType):
-        found = [(".__self__", item.__self__), ("", item.__func__)]
-    elif isinstance(item, types.MappingProxyType | set):
-        found = [("", list(item.values() if isinstance(item, types.MappingProxyType) else item))]
-    if found is None:
-        return attributes(item)
-    return [*found, *((f".{name}", x) for name, x in _read(item, "__dict__", {}).items())]
-
-
 def closed_over(function: types.FunctionType) -> Iterator[Any]:
     """What a function closes over."""
     for cell in function.__closure__ or ():
@@ -142,30 +121,3 @@ def _read(item: Any, name: str, default: Any) -> Any:
         return object.__getattribute__(item, name)
     except Exception:  # not set, or a property that isn't ready
         return default
-
-
-@dataclasses.dataclass(frozen=True)
-class _Written:
-    """A class to try out what `@dataclass` writes."""
-
-    field: int
-
-
-def _place(method: Any) -> tuple[str, str]:
-    return method.__code__.co_filename, method.__code__.co_qualname
-
-
-_PLACES = [_place(method) for method in (_Written.__eq__, _Written.__hash__)]
-
-
-def has_generated_methods(cls: type) -> bool:
-    """Whether `@dataclass`, attrs or pydantic wrote how instances are compared, or hashed."""
-    bases = [names_in(base) for base in bases_of(cls)]
-    for name in ("__eq__", "__hash__"):
-        method = inspect.unwrap(next(names[name] for names in bases if name in names))
-        if type(method) is types.FunctionType:
-            is_attrs = method.__code__.co_filename.startswith("<attrs generated ")
-            is_pydantic = (method.__module__ or "").partition(".")[0] == "pydantic"
-            if is_attrs or is_pydantic or _place(method) in _PLACES:
-                return True
-    return False
