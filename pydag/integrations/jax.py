@@ -16,9 +16,9 @@ except ImportError as error:
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.content.leaves import static_positions
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.content.refused import check_value
+from pydag.jaxinterop.content.static import static_positions
 from pydag.public.options import with_options
 from pydag.typing import IsLeaf, KeywordOptions, Leaf
 

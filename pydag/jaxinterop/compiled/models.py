@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pydag._core as _core
-from pydag.jaxinterop.content.checks import is_linear_map
 from pydag.jaxinterop.content.leaves import is_array
+from pydag.jaxinterop.content.static import is_linear_map
 from pydag.jaxinterop.foreign.jax_private import function_in
 from pydag.jaxinterop.notices.source import JAX_FOLDER, PACKAGE_FOLDER
 from pydag.structure.reached import closed_over

@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 import pydag._core as _core
-from pydag.jaxinterop.content.leaves import untraced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, Roots
+from pydag.jaxinterop.content.static import untraced
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.difference import difference
 from pydag.jaxinterop.packed.packed import unpack

@@ -21,10 +21,10 @@ from pydag.structure.reshared import in_common
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, Leaf
 
-from .checks import check
-from .leaves import is_number, static_positions
+from .leaves import is_number
 from .options import Options
 from .paths import Roots, path_texts
+from .static import check, static_positions
 
 PLAIN = Options()
 

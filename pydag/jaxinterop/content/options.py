@@ -69,8 +69,7 @@ class Options(NamedTuple):
         if self.static is None:
             return
         leaves, spec = self.flatten(tree, roots)
-        flags = self._flags(leaves, spec, roots, must_match=bool(leaves))
-        if leaves and not any(flags):
+        if leaves and not any(self._flags(leaves, spec, roots, must_match=True)):
             raise ValueError(
                 f"static= selects none of {len(leaves)} leaves: {short_repr(self.static)}\n"
                 "  A predicate is asked about each leaf that is no array; a class is that of "

@@ -2,13 +2,11 @@
 """Paths of leaves as Python text, such as `args[0]['w']`: every caller gives how they begin."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing, shorten, step_text
-from pydag.typing import Path
 
 Roots = str | tuple[str, ...]
 """What the user calls the tree that is walked, or each item of it where it is a tuple."""
@@ -35,6 +33,11 @@ def path_texts(spec: PyDagSpec, roots: Roots) -> Sequence[str]:
     return texts[roots]
 
 
+def path_text(spec: PyDagSpec, roots: Roots, leaf: int) -> str:
+    """The path of one leaf."""
+    return path_texts(spec, roots)[leaf]
+
+
 def way_text(listing: Listing, way: Sequence[int], roots: Roots) -> str:
     """The path that leads along these positions in a listing."""
     steps = [listing.records[position] for position in way]
@@ -47,26 +50,3 @@ def way_text(listing: Listing, way: Sequence[int], roots: Roots) -> str:
 
 MISSING = object()
 """What stands at a path that a structure doesn't have."""
-
-
-class LeavesByPath:
-    """Finds which of the items, one for each leaf, is that at a path, through aliases, too."""
-
-    def __init__(self, spec: PyDagSpec, items: Sequence[Any]) -> None:
-        self._listing, self._items = Listing.of(spec), items
-        self._children: dict[int, dict[Any, int]] = {}
-
-    def at(self, path: Path) -> Any:
-        """The item, or MISSING."""
-        listing, position = self._listing, 0
-        for entry in path:
-            known = self._children.get(position)
-            if known is None:
-                below = listing.children(position)
-                known = {listing.records[child].entry: child for child in below}
-                self._children[position] = known
-            if entry not in known:
-                return MISSING
-            position = listing.target(known[entry])
-        number = listing.leaf_numbers.get(position)
-        return MISSING if number is None else self._items[number]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error about a static leaf that is no value: what it is, and a cure for its kind."""
+"""The check that a static leaf is a value, and the error: what it is, and a cure for its kind."""
 
 import functools
 import types
@@ -16,19 +16,49 @@ from pydag.structure.reached import Step
 from pydag.structure.text import short_repr
 
 from .leaves import is_array, is_array_by_method
-from .values import is_value, refused
+from .values import hidden, is_value, refused, tracer_in
 
 _VIEWS = (KeysView, ValuesView, ItemsView, types.MappingProxyType, memoryview)
 _IMMUTABLE = 1 << 8  # CPython's flag of classes that can't be changed, as most that C makes
 
 
-def check_value(leaf: Any, place: Callable[[], str]) -> None:
-    """Raises `TypeError` for a leaf that JAX doesn't trace and that is no value."""
-    if (step := refused(leaf)) is not None:
-        raise refusal(leaf, step, place())
+def check_value(
+    leaf: Any, place: Callable[[], str], is_selected: bool = False, is_result: bool = False
+) -> None:
+    """Checks that a leaf which JAX doesn't trace is a value.
+
+    Args:
+        is_selected: Whether `static=` selects it. Then it has to be hashable, and to hide no array.
+        is_result: Whether a function returned it.
+
+    Raises:
+        TypeError: It is no value; in a result, it leads to a tracer.
+    """
+    step = hidden(leaf) if is_selected else refused(leaf)
+    can_be = is_result and (is_selected or step is None)
+    if can_be and (tracer := tracer_in(leaf)) is not None:
+        raise TypeError(
+            f"{place()} is {short_repr(leaf)}, and leads to an array that is being traced: "
+            f"{short_repr(tracer)}\n  That array is gone when the function returned. Return the "
+            "array itself, or a jax.tree_util.Partial of it, which JAX opens."
+        )
+    if step is not None:
+        raise _refusal(leaf, step, place())
+    if not is_selected:
+        return
+    try:
+        hash(leaf)
+    except TypeError as error:
+        what, cure = "", "or make it hashable, such as a tuple for a list"
+        if is_array(leaf):
+            what, cure = "an array and ", "and leave arrays to JAX"
+        raise TypeError(
+            f"{place()} is {what}selected by static=, and can't be hashed: {error}\n  What is "
+            f"static is part of the key of the compiled function. Select configuration, {cure}."
+        ) from None
 
 
-def refusal(leaf: Any, step: Step, where: str) -> TypeError:
+def _refusal(leaf: Any, step: Step, where: str) -> TypeError:
     """The error about what is no value in a static leaf, or is an array."""
     item, is_held = step.item, step.item is not leaf
     if is_held and (is_array(item) or not _core.is_leaf(item)):

@@ -14,9 +14,9 @@ from pydag._core import PyDagSpec
 from pydag.files.arrays import host_copies, is_array, of_class
 from pydag.files.path import check_path
 from pydag.files.save import write
-from pydag.jaxinterop.content.leaves import static_positions
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.content.refused import check_value
+from pydag.jaxinterop.content.static import static_positions
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.public.arguments import MISSING

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from pydag.errors import SharingError
+from pydag.jaxinterop.content.derivative import is_variable
 from pydag.jaxinterop.content.leaves import is_like_array
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.state import is_variable
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import plain_trace
 from pydag.jaxinterop.options import with_wrapper_options

@@ -16,10 +16,10 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.derivative import variable_classes
 from pydag.jaxinterop.content.leaves import is_number, is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import path_texts
-from pydag.jaxinterop.content.state import variable_classes
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.registry.class_table import inherits
 from pydag.structure.listing import Listing

@@ -10,10 +10,9 @@ import numpy as np
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import Content
-from pydag.jaxinterop.content.derivative import derivative
-from pydag.jaxinterop.content.leaves import is_differentiable, static_positions
+from pydag.jaxinterop.content.derivative import are_no_state, derivative, is_differentiable
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.state import are_no_state
+from pydag.jaxinterop.content.static import static_positions
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.shared_selection import selected
 from pydag.jaxinterop.options import with_wrapper_options
@@ -77,7 +76,7 @@ class _Optimizer:
         """
         positions, wrt = content.traced_positions(), self._wrt
         if wrt is None:
-            chosen = are_no_state(content.spec, positions, leaves)
+            chosen = are_no_state(content, leaves)
             each = zip(positions, leaves, chosen, strict=True)
             return tuple(i for i, x, is_chosen in each if is_chosen and is_differentiable(x))
         able = [

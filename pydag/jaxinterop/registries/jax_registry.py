@@ -10,7 +10,7 @@ import optree
 from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop.content.state import variable_classes
+from pydag.jaxinterop.content.derivative import variable_classes
 from pydag.jaxinterop.foreign import equinox_private, flax_private, jax_private
 from pydag.jaxinterop.packed.dag import Dag, open_with_names
 from pydag.registry import lookup

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.content.leaves import is_number, is_traced, static_positions
+from pydag.jaxinterop.content.leaves import is_number, is_traced
 from pydag.jaxinterop.content.paths import CALL, MISSING
+from pydag.jaxinterop.content.static import static_positions
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.treatments.arguments import Spot, spot_text
 from pydag.sharing.update import find_writer

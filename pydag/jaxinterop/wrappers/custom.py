@@ -17,8 +17,8 @@ import jax.numpy as jnp
 
 from pydag.jaxinterop.calls.run import pair_of, run_body
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.derivative import zero_tangent
-from pydag.jaxinterop.content.leaves import is_array_type, is_differentiable
+from pydag.jaxinterop.content.derivative import is_differentiable, zero_tangent
+from pydag.jaxinterop.content.leaves import is_array_type
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, name_of, named, wraps

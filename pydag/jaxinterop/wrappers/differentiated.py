@@ -15,11 +15,9 @@ import jax
 from pydag.errors import SharingError
 from pydag.jaxinterop.calls.run import pair_of, run
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.derivative import derivative
-from pydag.jaxinterop.content.leaves import is_differentiable
+from pydag.jaxinterop.content.derivative import are_no_state, derivative, is_differentiable
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
-from pydag.jaxinterop.content.state import are_no_state
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.shared_selection import selected
@@ -72,8 +70,7 @@ class Differentiated:
         roots, paths = ", ".join(self._roots), content.paths(self._roots)
         able = [is_differentiable(x, allow_int) for x in leaves]
         if wrt is None:
-            positions = content.traced_positions()
-            chosen: Sequence[bool] = are_no_state(content.spec, positions, leaves)
+            chosen: Sequence[bool] = are_no_state(content, leaves)
         else:
             for i in jax_private.ref_positions(leaves):
                 able[i] = True

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The static leaves of a tree, and what else in it JAX doesn't see: which, and checks of them."""
+
+import functools
+import inspect
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import tree_util
+
+import pydag._core as _core
+from pydag._core import PyDagSpec
+from pydag.errors import SharingError
+from pydag.functools import partial
+from pydag.jaxinterop.foreign.jax_private import function_in
+from pydag.registry.latest import declared_fields
+from pydag.registry.weak_table import WeakTable
+from pydag.structure.listing import Listing
+from pydag.structure.reached import ATOMS
+from pydag.structure.text import short_repr
+from pydag.typing import Leaf
+
+from .leaves import KNOWN_DTYPES, is_class_traced, is_number, is_traced
+from .paths import Roots, path_text, way_text
+from .refused import check_value
+from .values import array_beside
+
+_PARTIALS = (tree_util.Partial, partial)  # whose arguments are opened
+_Shim: Any = type(partial(functools.partial(print)).func)
+
+
+def untraced(leaves: Sequence[Leaf]) -> Sequence[int]:
+    """The positions of the leaves that JAX doesn't take for arrays, mostly found by class."""
+    examples = _core.one_of_each_class(leaves)
+    answers = {key: is_class_traced(example) for key, example in examples.items()}
+    if id(np.ndarray) in answers:
+        arrays = leaves if len(answers) == 1 else [x for x in leaves if type(x) is np.ndarray]
+        answers[id(np.ndarray)] = _have_known_dtypes(arrays) or None
+    if None in answers.values():
+        return [i for i, leaf in enumerate(leaves) if not is_traced(leaf)]
+    wrong = [cls for cls, is_known in answers.items() if not is_known]
+    return _core.positions_of_classes(leaves, wrong) if wrong else ()
+
+
+def _have_known_dtypes(arrays: Sequence[Any]) -> bool:
+    dtypes = [array.dtype for array in arrays]
+    if dtypes.count(dtypes[0]) == len(dtypes):  # mostly; to count is faster than to take each id
+        dtypes = dtypes[:1]
+    return KNOWN_DTYPES.issuperset(map(id, dtypes))
+
+
+def static_positions(
+    leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, selected: Sequence[int] = ()
+) -> tuple[int, ...]:
+    """The positions of the static leaves of a tree.
+
+    Args:
+        roots: What errors call the tree.
+        selected: The positions that `static=` selects.
+
+    Raises:
+        SharingError: A number is a module's by one path, and data by another.
+    """
+    examples = _core.one_of_each_class(leaves)
+    classes = [cls for cls, example in examples.items() if is_number(example)]
+    numbers = _core.positions_of_classes(leaves, classes) if classes else []
+    owned = _owned_by_modules(numbers, spec, roots) if numbers else numbers
+    return tuple(sorted({*owned, *selected, *untraced(leaves)}))
+
+
+# Of a structure that lives: which leaves modules own, and which they own by one path of several.
+_owned: WeakTable[tuple[frozenset[int], ...]] = WeakTable()
+
+
+def _owned_by_modules(numbers: list[int], spec: PyDagSpec, roots: Roots) -> list[int]:
+    """The positions, among those of numbers, where a module owns the number."""
+    known = _owned.get(spec, None)
+    if known is None:
+        known = tuple(map(frozenset, _core.module_leaves(spec)))
+        _owned.set(spec, known)
+    owned, mixed = known
+    for i in sorted(mixed.intersection(numbers)) if mixed else ():
+        raise _two_owners(spec, i, roots)
+    return numbers if len(owned) == spec.num_leaves else [i for i in numbers if i in owned]
+
+
+def _two_owners(spec: PyDagSpec, leaf: int, roots: Roots) -> SharingError:
+    listing = Listing.of(spec)
+    found: dict[bool, str] = {}
+    for way, _ in zip(listing.ways(listing.leaves[leaf]), range(256), strict=False):
+        owners = [listing.records[listing.target(step)] for step in way]
+        registered = [o.type for o in owners if o.kind in ("fields", "custom type")]
+        is_owned = bool(registered) and _core.is_module(registered[-1], spec.namespace)
+        found.setdefault(is_owned, way_text(listing, way, roots))
+    return SharingError(
+        "one number is both a module's configuration and data\n"
+        f"  {found.get(True, 'along one path')} is static: a module holds it\n"
+        f"  {found.get(False, 'along another')} is traced: no module holds it there\n"
+        "  The container that holds it is one object at both places: give one of them a copy."
+    )
+
+
+def check(
+    spec: PyDagSpec,
+    roots: Roots,
+    positions: Sequence[int],
+    values: Sequence[Leaf],
+    selected: Collection[int],
+    is_result: bool,
+) -> None:
+    """Checks a structure, and its static leaves; `static=` has selected those at some positions.
+
+    Raises:
+        TypeError: A static leaf is no value; in a result, it leads to a tracer. Or a node holds
+            besides its children what is no value: a partial that JAX opens, its function, such as a
+            method bound to a model; or a meta field, an array.
+    """
+    classes: dict[type, bool] = {}
+    namespace = spec.namespace
+    _core.leaves_below(spec, lambda cls: classes.setdefault(cls, _holds_more(cls, namespace)))
+    if any(classes.values()):
+        _check_nodes(spec, roots, is_result)
+    examples = _core.one_of_each_class(values) if values else {}
+    # Text and numbers are values.
+    doubtful = [cls for cls, x in examples.items() if type(x) not in ATOMS and not is_number(x)]
+    for number in _core.positions_of_classes(values, doubtful) if doubtful else ():
+        i = positions[number]
+        place = functools.partial(path_text, spec, roots, i)
+        check_value(values[number], place, i in selected, is_result)
+
+
+_known: WeakTable[dict[str, bool]] = WeakTable()
+"""For classes whether their nodes hold more than children, by namespace."""
+
+
+def _holds_more(cls: type, namespace: str) -> bool:
+    """Whether nodes of a class hold a function, or meta fields, beside their children."""
+    answers = _known.get(cls, {})
+    if namespace not in answers:
+        flatten, *_ = _core.find_registration(cls, namespace) or ("none",)
+        has_meta = getattr(flatten, "has_meta_fields", False)
+        if flatten is None:  # pydag opens it by its fields
+            has_meta = bool(declared_fields(cls)[1])
+        answers[namespace] = has_meta or cls in _PARTIALS
+        _known.set(cls, answers)
+    return answers[namespace]
+
+
+def _check_nodes(spec: PyDagSpec, roots: Roots, is_result: bool) -> None:
+    listing = Listing.of(spec)
+    for position, record in enumerate(listing.records):
+        if record.type in _PARTIALS:
+            function = _function(record.detail)
+            if not is_linear_map(function):
+                place = functools.partial(_node_text, listing, position, roots, "func")
+                check_value(function, place, is_result=is_result)
+            continue
+        # The core has found the arrays in builtin containers: not those in partials, in fields, and
+        # in what pydag opens, such as modules.
+        for name, value in (record.detail or ()) if record.kind == "fields" else ():
+            if type(value) in ATOMS or (found := array_beside(value, spec.namespace)) is None:
+                continue
+            where = _node_text(listing, position, roots, name)
+            raise TypeError(
+                f"{where} is a meta field of {record.type}, and holds an array: "
+                f"{name}{found.path()} is {short_repr(found.item)}\n"
+                "  It would be a constant, neither traced nor trained, and stale when it changes. "
+                "Make the field a data field; or keep the numbers there as a tuple."
+            )
+
+
+def _node_text(listing: Listing, position: int, roots: Roots, attribute: str) -> str:
+    return f"{way_text(listing, listing.way(position), roots)}.{attribute}"
+
+
+def _function(detail: Any) -> Any:
+    """The function of a partial whose arguments are opened; JAX and optree wrap a partial there."""
+    if type(detail) is _Shim:
+        return functools.partial(detail.func, *detail.args, **detail.keywords)
+    return function_in(detail)
+
+
+def is_linear_map(function: Any) -> bool:
+    """Whether JAX made it, such as `jax.linearize`: a partial that holds constants of JAX's own."""
+    own = inspect.unwrap(jax.linearize).__globals__
+    while isinstance(function, functools.partial):
+        function = function_in(function.func)
+    made: Any = inspect.unwrap(function)
+    return getattr(made, "__globals__", None) is own and not hasattr(jax, made.__name__)
