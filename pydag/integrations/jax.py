@@ -16,7 +16,7 @@ except ImportError as error:
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.content.paths import path_texts
+from pydag.jaxinterop.content.paths import path_text
 from pydag.jaxinterop.content.refused import check_value
 from pydag.jaxinterop.content.static import static_positions
 from pydag.public.options import with_options
@@ -65,7 +65,7 @@ def dag_ravel(
             if _core.is_leaf(leaves[i], none_is_leaf=True, namespace=namespace)  # else kept whole
         ]
         for i in positions:
-            check_value(leaves[i], partial(lambda i: path_texts(spec, "tree")[i], i))
+            check_value(leaves[i], partial(path_text, spec, "tree", i))
         return [(i, leaves[i]) for i in positions]
 
     return ravel(optree_ravel, tree, configuration, is_leaf=is_leaf, **options)

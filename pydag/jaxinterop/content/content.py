@@ -76,7 +76,7 @@ class Content:
         return f"{text} with {', '.join(f'{paths[i]}: {short_repr(x)}' for i, x in found)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (self.spec, type(self.key) is SpecKey, self.positions, self.values)
+        return Content, (self.key, self.positions, self.values)
 
     def traced_positions(self) -> Sequence[int]:
         """The positions of the traced leaves among all."""
@@ -91,9 +91,8 @@ class Content:
         if not self.positions:
             return list(leaves)
         found: list[Leaf] = [None] * self.spec.num_leaves
-        for i, leaf in zip(self.positions, self.values, strict=True):
-            found[i] = leaf
-        for i, leaf in zip(self.traced_positions(), leaves, strict=True):
+        positions = *self.positions, *self.traced_positions()
+        for i, leaf in zip(positions, (*self.values, *leaves), strict=True):
             found[i] = leaf
         return found
 
@@ -107,10 +106,8 @@ class Content:
         A number that a module would hold becomes an array of no dimension: there, numbers are
         configuration. So a mask or a size for each array of a model has the model's structure.
         """
-        owned = frozenset[int]()
         if any(map(is_number, _core.one_of_each_class(leaves).values())):
-            owned = owned.union(*_core.module_leaves(self.spec))
-        if owned:
+            owned = frozenset[int]().union(*_core.module_leaves(self.spec))
             places = zip(self.traced_positions(), leaves, strict=True)
             leaves = [_as_array(x) if i in owned and is_number(x) else x for i, x in places]
         return self.build(leaves)
@@ -154,10 +151,6 @@ class Content:
     def paths(self, roots: Roots) -> Sequence[str]:
         """The path of each traced leaf."""
         return self.traced_among(path_texts(self.spec, roots))
-
-
-def _arrived(spec: PyDagSpec, is_ordered: bool, positions: Any, values: Any) -> Content:
-    return Content(_core.spec_key(spec) if is_ordered else spec, positions, values)
 
 
 def _as_array(number: Any) -> Any:

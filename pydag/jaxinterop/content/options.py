@@ -91,7 +91,8 @@ class Options(NamedTuple):
         return select(
             *(self.static, spec, leaves, self.namespace),
             asked=lambda leaves, _: [not is_array(leaf) for leaf in leaves],
-            depth=_depth(roots),
+            # Patterns are compared with paths that begin so many levels below the root.
+            depth=0 if isinstance(roots, str) else 2 if roots == CALL else 1,
             roots=roots,
             must_match=must_match,
         )
@@ -99,11 +100,6 @@ class Options(NamedTuple):
     def key(self) -> Hashable:
         """These options as a part of a key."""
         return self.namespace, self.identity, hashable(self.static)
-
-
-def _depth(roots: Roots) -> int:
-    """How many levels below the root of a tree the paths begin that a pattern is compared with."""
-    return 0 if isinstance(roots, str) else 2 if roots == CALL else 1
 
 
 def hashable(given: Any) -> Hashable:

@@ -10,7 +10,7 @@ import enum
 import itertools
 import types
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -36,8 +36,7 @@ _NO_VALUES = (
 )  # fmt: skip
 
 
-def _classes_of(value: Any) -> list[Mapping[str, Any]]:
-    """What the classes define that a value is of, but for `object`."""
+def _defined_for(value: Any) -> list[Any]:
     return [names_in(base) for base in bases_of(type(value)) if base is not object]
 
 
@@ -52,7 +51,7 @@ def _kind_of_class(value: Any) -> bool | None:
         return True  # meshes, shardings, devices, what `jax.jit` made
     if is_placeholder(cls, "SharedNode"):
         return True
-    own = _classes_of(value)
+    own = _defined_for(value)
     hashes = next((names["__hash__"] for names in own if "__hash__" in names), None)
     is_compared = hashes is not None and any("__eq__" in names for names in own)
     if not is_compared or is_array_by_method(value):
@@ -134,7 +133,7 @@ _SETTLED = (*_VALUES, jax.sharding.Sharding, jax.sharding.Mesh)
 
 
 def _has_settled_class(value: Any) -> bool:
-    own = _classes_of(value)
+    own = _defined_for(value)
     is_compared_by_identity = not any("__eq__" in names or "__hash__" in names for names in own)
     return is_compared_by_identity or any(inherits(type(value), base) for base in _SETTLED)
 

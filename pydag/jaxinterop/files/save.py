@@ -14,7 +14,7 @@ from pydag._core import PyDagSpec
 from pydag.files.arrays import host_copies, is_array, of_class
 from pydag.files.path import check_path
 from pydag.files.save import write
-from pydag.jaxinterop.content.paths import path_texts
+from pydag.jaxinterop.content.paths import path_text, path_texts
 from pydag.jaxinterop.content.refused import check_value
 from pydag.jaxinterop.content.static import static_positions
 from pydag.jaxinterop.foreign import jax_private
@@ -121,7 +121,7 @@ def _check_rest(leaves: list[Leaf], spec: PyDagSpec, structure: bool) -> None:
     """Checks that static leaves are values, and that leaves which aren't written are static."""
     static = frozenset(static_positions(leaves, spec, "tree"))
     for i in sorted(static):
-        check_value(leaves[i], functools.partial(path_texts(spec, "tree").__getitem__, i))
+        check_value(leaves[i], functools.partial(path_text, spec, "tree", i))
     for i, leaf in enumerate(() if structure else leaves):
         if i not in static and not is_array(leaf):
             raise TypeError(
