@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The help of parameters that several wrappers have, once."""
+"""The help of parameters that several functions have, once."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,6 +19,15 @@ OF_WRAPPERS = Options(
     },
     {
         "fun": "The function.",
+        "tree": "The DAG.",
+        "rest": (
+            "Trees with at least the structure of `tree`, whose configuration isn't compared. Each "
+            "gives every object one answer. None in any of the trees fits everything."
+        ),
+        "is_leaf": (
+            "Asked once per distinct object before it is opened. True keeps it whole, as a leaf."
+        ),
+        "is_leaf_takes_path": "Whether `is_leaf` gets the path before the object.",
         "argnums": "The arguments to differentiate by: a position, or several.",
         "has_aux": (
             "Whether `fun` returns a pair of a value and something else, which is passed on."

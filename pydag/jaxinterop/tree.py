@@ -22,10 +22,10 @@ from .trees.functions import leaves as leaves
 from .trees.functions import map as map
 from .trees.functions import reduce as reduce
 from .trees.functions import reduce_associative as reduce_associative
-from .trees.functions import structure as structure
-from .trees.functions import transpose as transpose
-from .trees.functions import unflatten as unflatten
 from .trees.structure import Structure as Structure
+from .trees.structure import structure as structure
+from .trees.structure import transpose as transpose
+from .trees.structure import unflatten as unflatten
 from .trees.with_path import flatten_with_path as flatten_with_path
 from .trees.with_path import leaves_with_path as leaves_with_path
 from .trees.with_path import map_with_path as map_with_path

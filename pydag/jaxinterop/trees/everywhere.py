@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-import pydag._core as _core
 from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.structure.kinds import MAPPINGS
@@ -77,29 +76,22 @@ def _difference(what: str, other: int, first: list[Line], second: list[Line]) ->
 
 def _lines_of(tree: Dag, root: str) -> list[Line]:
     """Of each node its path and what stands there: the same text where trees are alike."""
-    leaves, spec = Options().flatten(tree, root)
-    orders = _orders(tree)
-    listing, lines = Listing.of(spec), []
+    orders: list[str] = []
+
+    def note_order(node: Any) -> bool:
+        if isinstance(node, dict):
+            orders.append(", ".join(map(_static, node)))
+        return False
+
+    leaves, spec = Options().flatten(tree, root, is_leaf=note_order)
+    listing, lines, filled = Listing.of(spec), list[Line](), iter(orders)
     for position, record in enumerate(listing.records):
         number = listing.leaf_numbers.get(position)
         text = _node(record) if number is None else _leaf(leaves[number])
         if record.kind in MAPPINGS:
-            text += f", filled in the order {next(orders, '')}"
+            text += f", filled in the order {next(filled, '')}"
         lines.append([listing.path_text(position, root), text])
     return lines
-
-
-def _orders(tree: Dag) -> Any:
-    """The order in which each dict was filled, in first-visit order."""
-    found: list[str] = []
-
-    def note(node: Any) -> bool:
-        if isinstance(node, dict):
-            found.append(", ".join(map(_static, node)))
-        return False
-
-    _core.flatten(tree, is_leaf=note)
-    return iter(found)
 
 
 def _node(record: Record) -> str:

@@ -3,12 +3,13 @@
 
 import builtins
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import jax
 
 from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.options import with_wrapper_options
 from pydag.optree_api.broadcast import broadcast_prefix
 from pydag.public.arguments import MISSING, check_function
 from pydag.public.tracebacks import short_tracebacks
@@ -28,12 +29,9 @@ def _apart(tree: Dag, is_leaf: IsLeaf | None) -> tuple[list[Leaf], Content]:
 
 
 @short_tracebacks
+@with_wrapper_options
 def flatten(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[list[Leaf], Structure]:
     """The distinct leaves of a DAG, and its structure.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
 
     Raises:
         CycleError: An object contains itself.
@@ -49,12 +47,9 @@ def flatten(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[list[Leaf], Struc
 
 
 @short_tracebacks
+@with_wrapper_options
 def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
     """The distinct leaves of a DAG: arrays, refs, and the numbers of dicts and records.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
 
     Raises:
         CycleError, TypeError: As `flatten`.
@@ -66,49 +61,12 @@ def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
     return _apart(tree, is_leaf)[0]
 
 
-def structure(tree: Dag, is_leaf: IsLeaf | None = None) -> Structure:
-    """All of a DAG but its data: what a call by `pydag.jaxinterop.jit` is compiled for.
-
-    Two structures are equal if and only if such a call would not compile anew for their sake:
-    classes, order, sharing and configuration count. A structure can be hashed.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
-
-    Raises:
-        CycleError, TypeError: As `flatten`.
-
-    >>> w = jnp.ones(2)
-    >>> structure([w, w]) == structure([w, jnp.ones(2)])
-    False
-    """
-    return Structure(take_apart(tree, is_leaf=is_leaf)[1])
-
-
-def unflatten(treedef: Structure, leaves: Iterable[Leaf]) -> Dag:
-    """A DAG of a structure, with these leaves.
-
-    Args:
-        treedef: What `structure` or `flatten` gave.
-        leaves: As many as it has.
-
-    Raises:
-        ValueError: There are more of them, or fewer.
-
-    >>> w = jnp.ones(2)
-    >>> tree = unflatten(structure({"a": w, "b": w, "n": "net"}), [jnp.zeros(2)])
-    >>> tree["a"] is tree["b"], tree["n"]
-    (True, 'net')
-    """
-    return treedef.unflatten(leaves)
-
-
 @overload
 def map(f: Callable[..., Any], tree: Builtin, *rest: Dag, is_leaf: IsLeaf | None = None) -> Any: ...
 @overload
 def map(f: Callable[..., Any], tree: T, *rest: Dag, is_leaf: IsLeaf | None = None) -> T: ...
 @short_tracebacks
+@with_wrapper_options
 def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = None) -> Any:
     """Call a function once for each distinct leaf; the result is shared as `tree` is.
 
@@ -119,10 +77,6 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
 
     Args:
         f: Gets the leaf, and what each further tree has at its place.
-        tree: The DAG.
-        rest: Trees with at least the structure of `tree`, whose configuration isn't compared. Each
-            gives every object one answer. None in any of the trees fits everything.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
 
     Raises:
         ValueError: A further tree is structured in another way.
@@ -143,6 +97,7 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
     return content.build_mapped([leaf if stays else f(leaf, *row) for leaf, row, stays in rows])
 
 
+@with_wrapper_options
 def reduce(
     function: Callable[[Any, Any], Any],
     tree: Dag,
@@ -153,9 +108,7 @@ def reduce(
 
     Args:
         function: Gets both.
-        tree: The DAG.
         initializer: What the first call gets; left out: the first leaf.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
 
     Raises:
         TypeError: There is neither a leaf nor an initializer.
@@ -198,12 +151,9 @@ def reduce_associative(
     return jax.tree.reduce_associative(operation, found, is_leaf=lambda x: x is not found, **given)
 
 
+@with_wrapper_options
 def all(tree: Dag, *, is_leaf: IsLeaf | None = None) -> bool:
     """Whether all distinct leaves are true.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
 
     Raises:
         CycleError: An object contains itself.
@@ -215,43 +165,13 @@ def all(tree: Dag, *, is_leaf: IsLeaf | None = None) -> bool:
 
 
 @short_tracebacks
-def transpose(
-    outer_treedef: Structure, inner_treedef: Structure | None, pytree_to_transpose: Dag
-) -> Any:
-    """A DAG of DAGs turned inside out.
-
-    Args:
-        outer_treedef: What stands outside in the tree, and inside in the result.
-        inner_treedef: What stands at each leaf of it; None: as at the first one.
-        pytree_to_transpose: The tree.
-
-    Raises:
-        ValueError: The tree isn't structured so.
-
-    >>> pairs = {"a": [1.0, 2.0], "b": [3.0, 4.0]}
-    >>> transpose(structure({"a": 0.0, "b": 0.0}), structure([0.0, 0.0]), pairs)
-    [{'a': 1.0, 'b': 3.0}, {'a': 2.0, 'b': 4.0}]
-    """
-    rows = outer_treedef.flatten_up_to(pytree_to_transpose)
-    if inner_treedef is None:
-        if not rows:
-            raise ValueError("transpose: inner_treedef must be given where the outer has no leaves")
-        inner_treedef = structure(rows[0])
-    columns = zip(*(inner_treedef.flatten_up_to(row) for row in rows), strict=True)
-    found = [outer_treedef.unflatten(column) for column in columns]
-    if not rows:
-        found = [outer_treedef.unflatten(()) for _ in range(inner_treedef.num_leaves)]
-    return inner_treedef.unflatten(found)
-
-
-@short_tracebacks
+@with_wrapper_options
 def broadcast(prefix_tree: Dag, full_tree: Dag, is_leaf: IsLeaf | None = None) -> Any:
     """A DAG of the structure of `full_tree`, with what a tree prefix says for each leaf.
 
     Args:
         prefix_tree: A leaf of it speaks for all that lies below.
         full_tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
 
     Raises:
         ValueError: It is no prefix.

@@ -11,12 +11,14 @@ from typing import Any
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.jaxinterop.content.content import Content
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.options import with_wrapper_options
+from pydag.public.tracebacks import short_tracebacks
 from pydag.structure.kinds import MAPPINGS
 from pydag.structure.listing import Listing, Record
 from pydag.structure.text import short_repr
 from pydag.structure.walk import Walk
-from pydag.typing import Dag, Leaf
+from pydag.typing import Dag, IsLeaf, Leaf
 
 
 class Structure:
@@ -69,6 +71,71 @@ class Structure:
         return Structure, (self._content,)
 
 
+@with_wrapper_options
+def structure(tree: Dag, is_leaf: IsLeaf | None = None) -> Structure:
+    """All of a DAG but its data: what a call by `pydag.jaxinterop.jit` is compiled for.
+
+    Two structures are equal if and only if such a call would not compile anew for their sake:
+    classes, order, sharing and configuration count. A structure can be hashed.
+
+    Raises:
+        CycleError, TypeError: As `flatten`.
+
+    >>> w = jnp.ones(2)
+    >>> structure([w, w]) == structure([w, jnp.ones(2)])
+    False
+    """
+    return Structure(take_apart(tree, is_leaf=is_leaf)[1])
+
+
+def unflatten(treedef: Structure, leaves: Iterable[Leaf]) -> Dag:
+    """A DAG of a structure, with these leaves.
+
+    Args:
+        treedef: What `structure` or `flatten` gave.
+        leaves: As many as it has.
+
+    Raises:
+        ValueError: There are more of them, or fewer.
+
+    >>> w = jnp.ones(2)
+    >>> tree = unflatten(structure({"a": w, "b": w, "n": "net"}), [jnp.zeros(2)])
+    >>> tree["a"] is tree["b"], tree["n"]
+    (True, 'net')
+    """
+    return treedef.unflatten(leaves)
+
+
+@short_tracebacks
+def transpose(
+    outer_treedef: Structure, inner_treedef: Structure | None, pytree_to_transpose: Dag
+) -> Any:
+    """A DAG of DAGs turned inside out.
+
+    Args:
+        outer_treedef: What stands outside in the tree, and inside in the result.
+        inner_treedef: What stands at each leaf of it; None: as at the first one.
+        pytree_to_transpose: The tree.
+
+    Raises:
+        ValueError: The tree isn't structured so.
+
+    >>> pairs = {"a": [1.0, 2.0], "b": [3.0, 4.0]}
+    >>> transpose(structure({"a": 0.0, "b": 0.0}), structure([0.0, 0.0]), pairs)
+    [{'a': 1.0, 'b': 3.0}, {'a': 2.0, 'b': 4.0}]
+    """
+    rows = outer_treedef.flatten_up_to(pytree_to_transpose)
+    if inner_treedef is None:
+        if not rows:
+            raise ValueError("transpose: inner_treedef must be given where the outer has no leaves")
+        inner_treedef = structure(rows[0])
+    columns = zip(*(inner_treedef.flatten_up_to(row) for row in rows), strict=True)
+    found = [outer_treedef.unflatten(column) for column in columns]
+    if not rows:
+        found = [outer_treedef.unflatten(()) for _ in range(inner_treedef.num_leaves)]
+    return inner_treedef.unflatten(found)
+
+
 def rows_of(
     content: Content, found: Iterable[Leaf], rest: tuple[Dag, ...]
 ) -> list[tuple[Leaf, tuple[Any, ...], bool]]:
@@ -85,17 +152,15 @@ def _leaves_of_rest(content: Content, rest: Dag, what: str) -> list[Leaf]:
     """What a tree has in the place of each piece of data; None where it has nothing."""
     try:
         return list(content.match(rest, "rest"))
-    except SharingError:
-        raise
-    except ValueError:
-        found = _found(content, rest, what)
+    except ValueError as error:
+        found = None if isinstance(error, SharingError) else _found(content, rest, what)
         if found is None:
             raise
-    return found
+        return found
 
 
 def _found(content: Content, rest: Dag, what: str) -> list[Leaf] | None:
-    """As `matched`; None if the trees differ in more than a None on one side."""
+    """The same; None if the trees differ in more than a None on one side."""
     listing, namespace = Listing.of(content.spec), content.spec.namespace
     answers: dict[int, Leaf] = {}
     static = {listing.leaves[i] for i in content.positions}

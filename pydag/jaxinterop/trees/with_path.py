@@ -9,6 +9,7 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.options import with_wrapper_options
 from pydag.public.arguments import check_function
 from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Dag, IsLeaf, Leaf
@@ -57,17 +58,13 @@ def _by_path(tree: Dag, is_leaf: TakesPath) -> IsLeaf:
 
 
 @short_tracebacks
+@with_wrapper_options
 def flatten_with_path(
     tree: Dag,
     is_leaf: "IsLeaf | TakesPath | None" = None,
     is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, Leaf]], Structure]:
     """The distinct leaves of a DAG with their paths, and its structure.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
-        is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
 
     Returns:
         Pairs of a path, as JAX's keys, and a leaf. The path of a shared leaf is the first.
@@ -89,17 +86,13 @@ def flatten_with_path(
     return list(zip(paths, found, strict=True)), Structure(content)
 
 
+@with_wrapper_options
 def leaves_with_path(
     tree: Dag,
     is_leaf: "IsLeaf | TakesPath | None" = None,
     is_leaf_takes_path: bool = False,
 ) -> list[tuple[KeyPath, Leaf]]:
     """The distinct leaves of a DAG with their paths.
-
-    Args:
-        tree: The DAG.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
-        is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
 
     Raises:
         CycleError, TypeError: As `flatten`.
@@ -112,6 +105,7 @@ def leaves_with_path(
 
 
 @short_tracebacks
+@with_wrapper_options
 def map_with_path(
     f: Callable[..., Any],
     tree: Dag,
@@ -123,11 +117,6 @@ def map_with_path(
 
     Args:
         f: Gets the path, the leaf, and what each further tree has at its place.
-        tree: The DAG.
-        rest: Trees with at least the structure of `tree`, whose configuration isn't compared. Each
-            gives every object one answer. None in any of the trees fits everything.
-        is_leaf: Asked once per distinct object before it is opened. True keeps it whole, as a leaf.
-        is_leaf_takes_path: Whether `is_leaf` gets the path before the object.
 
     Raises:
         ValueError: A further tree is structured in another way.
