@@ -2,6 +2,7 @@
 """`Derived`: stands where an array is wanted, and says what it is computed from."""
 
 from collections.abc import Callable
+from functools import partialmethod
 from typing import Any, NoReturn, final
 
 import jax.numpy as jnp
@@ -79,13 +80,6 @@ class Derived:
         self.f = Applied.of(f)
         self.sources = sources
         self._kwargs = tuple(sorted(kwargs.items()))
-        self._check()
-
-    def __init_subclass__(cls) -> NoReturn:
-        raise TypeError("Derived has no subclasses: what it computes is its function's affair")
-
-    def _check(self) -> None:
-        """Checks that the function and its keyword arguments are values, which hold no arrays."""
         if not is_value(self.f):
             raise TypeError(
                 f"the function of a derived leaf, {function_text(self.f)}, is no value: what it "
@@ -100,6 +94,9 @@ class Derived:
                     "  Give an array as a source, and a tuple in the place of a list."
                 )
 
+    def __init_subclass__(cls) -> NoReturn:
+        raise TypeError("Derived has no subclasses: what it computes is its function's affair")
+
     @property
     def kwargs(self) -> dict[str, Any]:
         """The keyword arguments of the function."""
@@ -112,7 +109,10 @@ class Derived:
     def _text(self, depth: int) -> str:
         if depth == 0:
             return f"{function_text(self.f)}(...)"
-        shown = [s._text(depth - 1) if type(s) is Derived else _outline(s) for s in self.sources]
+        shown = [
+            s._text(depth - 1) if type(s) is Derived else array_outline(s) or short_repr(s)
+            for s in self.sources
+        ]
         return Call(self.f, self._kwargs).text(shown)
 
     # What is asked of arrays. Without these an operator would say that it takes no 'Derived'.
@@ -128,14 +128,10 @@ class Derived:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int | float | complex) or is_array(other):
-            raise TypeError(_refusal(self, "`==` was used on"))
+            _refuse(self, "==")
         return self is other
 
     __hash__ = object.__hash__
-
-
-def _outline(source: Any) -> str:
-    return array_outline(source) or short_repr(source)
 
 
 def _refusal(derived: Derived, what: str) -> str:
@@ -146,11 +142,8 @@ def _refusal(derived: Derived, what: str) -> str:
     )
 
 
-def _refusing(what: str) -> Callable[..., NoReturn]:
-    def refuse(self: Derived, *_: Any) -> NoReturn:
-        raise TypeError(_refusal(self, f"`{what}` was used on"))
-
-    return refuse
+def _refuse(derived: Derived, what: str, *_: Any) -> NoReturn:
+    raise TypeError(_refusal(derived, f"`{what}` was used on"))
 
 
 _BINARY = {
@@ -164,11 +157,9 @@ _OTHERS = {
     "getitem": "[]", "iter": "iteration", "bool": "bool",
     "float": "float", "int": "int", "complex": "complex", "index": "an index",
 }  # fmt: skip
-for _word, _symbol in _BINARY.items():
-    setattr(Derived, f"__{_word}__", _refusing(_symbol))
-    setattr(Derived, f"__r{_word}__", _refusing(_symbol))
-for _word, _symbol in _OTHERS.items():
-    setattr(Derived, f"__{_word}__", _refusing(_symbol))
+_REFLECTED = {f"r{word}": symbol for word, symbol in _BINARY.items()}
+for _word, _symbol in (_BINARY | _REFLECTED | _OTHERS).items():
+    setattr(Derived, f"__{_word}__", partialmethod(_refuse, _symbol))
 
 # In files the class is known by its public name.
 Derived.__module__ = "pydag.jaxinterop"

@@ -10,7 +10,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import PLAIN
-from pydag.jaxinterop.content.paths import Roots
 from pydag.jaxinterop.foreign.jax_private import is_ref
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag
@@ -97,11 +96,7 @@ def resolve_arguments(f: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(f)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         given = args, kwargs
-        own = resolved(given)
-        if own is given:
-            return f(*args, **kwargs)
-        copies = _Copies(given, own, ("args", "kwargs"))
-        return copies.finish(f(*own[0], **own[1]))
+        return _call_resolved(lambda args, kwargs: f(*args, **kwargs), given, ("args", "kwargs"))
 
     return call
 
@@ -121,10 +116,7 @@ def resolve_self(method: Callable[..., R]) -> Callable[..., R]:
 
     @functools.wraps(method)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> R:
-        own = resolved(self)
-        if own is self:
-            return method(self, *args, **kwargs)
-        return _Copies(self, own, "self").finish(method(own, *args, **kwargs))
+        return _call_resolved(lambda own: method(own, *args, **kwargs), (self,), ("self",))
 
     _resolving.set(call, True)
     return call
@@ -152,47 +144,42 @@ def _is_method(found: Any) -> bool:
     return is_bound and not is_other and not _resolving.get(found, False)
 
 
-class _Copies:
-    """The resolved copies that a function is given in the place of the caller's objects."""
+def _call_resolved(f: Callable[..., R], given: tuple[Any, ...], roots: tuple[str, ...]) -> R:
+    """Call a function with its arguments resolved, and return originals for their copies.
 
-    def __init__(self, original: Any, copy: Any, roots: Roots) -> None:
-        self._given = Given.of(copy, PLAIN, roots)
-        self._originals: dict[int, Any] = {}
-        self._copies: list[Any] = []  # owns what the ids above are of
-        pending = [(original, copy)]
-        while pending:
-            a, b = pending.pop()
-            if a is b or type(a) is not type(b) or id(b) in self._originals:
-                continue
-            if _core.is_leaf(a) or type(a) is Derived:
-                continue
-            if not isinstance(a, tuple):
-                self._originals[id(b)] = a
-                self._copies.append(b)
-            pending += zip(_core.open_one_level(a)[0], _core.open_one_level(b)[0], strict=False)
-
-    def finish(self, result: R) -> R:
-        """The result with originals for copies.
-
-        Raises:
-            TypeError: A copy was changed.
-        """
-        changes = self._given.changes()
-        for change in changes.others:
-            holder = next(
-                (h for h in reversed(changes.holders(change.place)[0]) if not isinstance(h, tuple)),
-                None,
+    Raises:
+        TypeError: A copy was changed.
+    """
+    own = resolved(given)
+    if own is given:
+        return f(*given)
+    before = Given.of(own, PLAIN, roots)
+    originals: dict[int, Any] = {}  # by the ids of their copies
+    copies: list[Any] = []
+    pending: list[tuple[Any, Any]] = [(given, own)]
+    while pending:
+        a, b = pending.pop()
+        if a is b or type(a) is not type(b) or id(b) in originals:
+            continue
+        if _core.is_leaf(a) or type(a) is Derived:
+            continue
+        if not isinstance(a, tuple):
+            originals[id(b)] = a
+            copies.append(b)  # owns what the id is of
+        pending += zip(_core.open_one_level(a)[0], _core.open_one_level(b)[0], strict=False)
+    result = f(*own)
+    changes = before.changes()
+    for change in changes.others:
+        holders = reversed(changes.holders(change.place)[0])
+        if id(next((h for h in holders if not isinstance(h, tuple)), None)) in originals:
+            raise TypeError(
+                f"{changes.text(change.place)} was changed in a resolved copy, and the change "
+                "would be lost\n  Resolve inside of the function, where the derived leaves "
+                "are used: pj.resolved(model); or change the model itself, outside."
             )
-            if id(holder) in self._originals:
-                raise TypeError(
-                    f"{changes.text(change.place)} was changed in a resolved copy, and the change "
-                    "would be lost\n  Resolve inside of the function, where the derived leaves "
-                    "are used: pj.resolved(model); or change the model itself, outside."
-                )
-        originals = self._originals
-        found: R = _core.rewrite(
-            lambda node: originals.get(id(node), node),
-            result,
-            is_leaf=lambda node: id(node) in originals,
-        )
-        return found
+    found: R = _core.rewrite(
+        lambda node: originals.get(id(node), node),
+        result,
+        is_leaf=lambda node: id(node) in originals,
+    )
+    return found

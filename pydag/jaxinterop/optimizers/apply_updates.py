@@ -2,19 +2,17 @@
 """`apply_updates`: a model with updates added to it."""
 
 import contextlib
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from pydag.errors import SharingError
+from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.derivative import is_variable
 from pydag.jaxinterop.content.leaves import is_like_array
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import plain_trace
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.packed.dag import dag_of
@@ -22,15 +20,11 @@ from pydag.jaxinterop.typed import T
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf
 
+from .errors import untied
 from .nested import apart, tree_of
 
-_UNTIED = (
-    "An optimizer of optax's alone, or plain jax.tree.map, unties updates. Make it "
-    "pydag.jaxinterop.optimizer(tx), or map with pj.tree.map."
-)
 
-
-def _added(parameter: Leaf, update: Leaf, path: Callable[[], str]) -> Leaf:
+def _added(parameter: Leaf, update: Leaf, content: Content, number: int) -> Leaf:
     """The sum, of the type of the parameter, and weakly typed where that is."""
     if is_like_array(parameter):
         old = jnp.asarray(parameter)
@@ -39,15 +33,16 @@ def _added(parameter: Leaf, update: Leaf, path: Callable[[], str]) -> Leaf:
             new = jax_private.convert_element_type(new, old.dtype, weak_type=True)
         return new
     if is_variable(parameter):
-        return parameter.replace(_added(parameter[...], update, path))
+        return parameter.replace(_added(parameter[...], update, content, number))
     found: Any = None
     with contextlib.suppress(Exception):
         found = parameter + update
     if found is None or jax.typeof(found) != jax.typeof(parameter):
         raise TypeError(
-            f"apply_updates can't update {path()}: its type {jax.typeof(parameter)} has no sum "
-            f"with {short_repr(update)} that is of this type\n  Give the class an __add__; or set "
-            "updates to None there, and update it in the training step."
+            f"apply_updates can't update {content.paths('params')[number]}: its type "
+            f"{jax.typeof(parameter)} has no sum with {short_repr(update)} that is of this type\n"
+            "  Give the class an __add__; or set updates to None there, and update it in the "
+            "training step."
         )
     return found
 
@@ -79,9 +74,7 @@ def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Ide
     try:
         found = content.match(tree_of(updates), "updates")
     except SharingError as error:
-        raise SharingError(
-            f"there are two updates for one leaf\n{error}\n  {plain_trace() or _UNTIED}"
-        ) from None
+        raise untied("there are two updates for one leaf", error) from None
     except ValueError as error:
         error.add_note("Pass the model and its updates: apply_updates(model, updates).")
         raise
@@ -89,16 +82,12 @@ def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Ide
     for i, (leaf, update) in enumerate(zip(leaves, found, strict=True)):
         if update is None or getattr(update, "dtype", None) == jax.dtypes.float0:
             continue
-        place = functools.partial(lambda i: content.paths("params")[i], i)
         if jax_private.is_ref(leaf):
-            written.append((leaf, _added(leaf[...], update, place)))
+            written.append((leaf, _added(leaf[...], update, content, i)))
         else:
-            leaves[i] = _added(leaf, update, place)
-    new: Any
-    if isinstance(params, PackedDag):
-        new = dag_of(content, leaves, params._options)
-    else:
-        new = content.build(leaves)
+            leaves[i] = _added(leaf, update, content, i)
+    is_packed = isinstance(params, PackedDag)
+    new: Any = dag_of(content, leaves, params._options) if is_packed else content.build(leaves)
     for ref, value in written:
         ref[...] = value
     return new  # type: ignore[no-any-return]  # it is of the class of `params`

@@ -15,19 +15,21 @@ from pydag.typing import Leaf
 
 from .nested import Trained
 
-_UNTIED = (
-    "Plain functions of JAX and optax untie what is one object. Take pydag.jaxinterop's grad, jit "
-    "and apply_updates, and pj.tree.map in the place of jax.tree.map; pydag.retie ties again."
-)
+
+def untied(summary: str, difference: object) -> SharingError:
+    """The error about trees that are shared in two ways, with what may have untied one of them."""
+    cure = (
+        "Plain functions of JAX and optax untie what is one object. Take pydag.jaxinterop's grad, "
+        "jit and apply_updates, pydag.jaxinterop.optimizer(tx) in the place of tx alone, and "
+        "pj.tree.map in the place of jax.tree.map; pydag.retie ties again."
+    )
+    return SharingError(f"{summary}\n{difference}\n  {plain_trace() or cure}")
 
 
 def other_gradient(error: ValueError) -> ValueError:
     """The error about a gradient that isn't structured as the model is."""
     if isinstance(error, SharingError):
-        return SharingError(
-            f"the gradient is shared in another way than the model\n{error}\n  "
-            f"{plain_trace() or _UNTIED}"
-        )
+        return untied("the gradient is shared in another way than the model", error)
     error.add_note(
         "The optimizer's state is for a model of another structure than this gradient. For a new "
         "model make a state: state = opt.init(model)."
@@ -50,27 +52,20 @@ def other_model(known: PyDagSpec, given: PyDagSpec) -> ValueError:
     """The error about a model that isn't of the structure that the state is for."""
     shown = (
         "  (first: the model that it is for, second: the model now)\n"
-        f"{_core.explain(known, given, roots='params')}\n"
+        f"{_core.explain(known, given, roots='params')}"
     )
     if known.num_paths == given.num_paths and (known.is_prefix(given) or given.is_prefix(known)):
-        return SharingError(
-            "the optimizer's state is for a model that is shared in another way\n"
-            f"{shown}  {plain_trace() or _UNTIED}"
-        )
+        return untied("the optimizer's state is for a model that is shared in another way", shown)
     return ValueError(
         "the optimizer's state is for a model of another structure\n"
-        f"{shown}  The gradient comes first, the model last: update(gradient, state, model). For a "
-        "new model make a state: state = opt.init(model)."
+        f"{shown}\n  The gradient comes first, the model last: update(gradient, state, model). For "
+        "a new model make a state: state = opt.init(model)."
     )
 
 
 @contextmanager
 def about_models(trained: Trained, values: Sequence[Leaf]) -> Iterator[None]:
-    """Adds to errors of optax in which form it sees a model.
-
-    Args:
-        values: What is trained.
-    """
+    """Adds to errors of optax in which form it sees a model, of which it trains some values."""
     note = (
         "optax sees a model as a nested dict of the arrays that are trained, such as {'layers': "
         "{0: {'weight': ...}}}. A mask, or labels, that are a tree like the model: "

@@ -5,9 +5,10 @@ It looks as flax's parameters do. Keys are attribute names, keys of dicts and in
 is at several places is at its anchor's, and a Variable of NNX is the array in it.
 """
 
+import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -25,8 +26,6 @@ from pydag.registry.class_table import inherits
 from pydag.structure.listing import Listing
 from pydag.typing import Dag, Leaf, Path
 
-Apart = tuple[Sequence[Leaf], Content]
-
 
 def tree_of(tree: Dag, *, keeps_variables: bool = False) -> Dag:
     """The tree of a `Dag`, the values of a state of NNX, any other tree itself.
@@ -40,13 +39,16 @@ def tree_of(tree: Dag, *, keeps_variables: bool = False) -> Dag:
     return nnx.as_pure(tree) if is_state else tree
 
 
-def apart(tree: Dag, options: Options, *, keeps_variables: bool = False) -> Apart:
+def apart(
+    tree: Dag, options: Options, *, keeps_variables: bool = False
+) -> tuple[Sequence[Leaf], Content]:
     """The traced leaves of a model, given as in `tree_of`, and its content."""
     if isinstance(tree, PackedDag):
         return tree.parts()
     return take_apart(tree_of(tree, keeps_variables=keeps_variables), options, "params")
 
 
+@dataclasses.dataclass(frozen=True)
 class Trained:
     """Which arrays of a model an optimizer trains: what its state knows, beside optax's.
 
@@ -55,16 +57,8 @@ class Trained:
         positions: Of the arrays, among its leaves.
     """
 
-    def __init__(self, spec: PyDagSpec, positions: tuple[int, ...]) -> None:
-        self.spec, self.positions = spec, positions
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Trained):
-            return NotImplemented
-        return self.positions == other.positions and self.spec == other.spec
-
-    def __hash__(self) -> int:
-        return hash((self.spec, self.positions))
+    spec: PyDagSpec
+    positions: tuple[int, ...]
 
     def __repr__(self) -> str:
         return f"Trained({len(self.positions)} of {self.spec._brief_repr()})"
@@ -138,45 +132,39 @@ def _sortable(keys: list[Any]) -> dict[Any, Any]:
     return dict(zip(keys, texts if len(set(texts)) == len(keys) else map(repr, keys), strict=True))
 
 
-class View:
-    """Turns further arguments of `update`, such as `value_fn`, into the form that optax sees.
+def shown_to_optax(value: Any, trained: Trained, leaves: Sequence[Leaf]) -> Any:
+    """A further argument of `update`, such as `value_fn`, in the form that optax sees.
+
+    That is a nested dict for a tree like the model, and for a function of models a function of
+    such dicts.
 
     Args:
         leaves: All leaves of the model.
     """
+    if value is None or is_traced(value) or is_number(value):
+        return value
+    try:
+        return trained.nested(trained.pick(trained.match(value, "argument")))
+    except SharingError:
+        raise
+    except ValueError:
+        if not callable(value):
+            is_tuple = type(value) is tuple
+            return tuple(shown_to_optax(x, trained, leaves) for x in value) if is_tuple else value
 
-    def __init__(self, trained: Trained, leaves: Sequence[Leaf]) -> None:
-        self._trained, self._leaves = trained, leaves
-
-    def seen(self, value: Any) -> Any:
-        """A tree like the model as a nested dict, a function of models as one of such dicts."""
-        if value is None or is_traced(value) or is_number(value):
-            return value
-        try:
-            found = self._trained.pick(self._trained.match(value, "argument"))
-        except SharingError:
-            raise
-        except ValueError:
-            if callable(value):
-                return self._function(value)
-            return tuple(map(self.seen, value)) if type(value) is tuple else value
-        return self._trained.nested(found)
-
-    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function, updated=())  # optax reads the names of its parameters
-        def of_dicts(*args: Any, **kwargs: Any) -> Any:
-            named = {name: self._model(value) for name, value in kwargs.items()}
-            return self.seen(function(*map(self._model, args), **named))
-
-        return of_dicts
-
-    def _model(self, value: Any) -> Any:
+    def model_of(nested: Any) -> Any:
         """The model that a nested dict stands for; any other value itself."""
-        trained = self._trained
         shown: Any = jax.tree.structure(trained.nested(trained.positions))
-        if jax.tree.structure(value) != shown:
-            return value
-        leaves = list(self._leaves)
-        for position, leaf in zip(trained.positions, trained.values(value), strict=True):
-            leaves[position] = leaf
-        return _core.unflatten(trained.spec, leaves)
+        if jax.tree.structure(nested) != shown:
+            return nested
+        filled = list(leaves)
+        for position, leaf in zip(trained.positions, trained.values(nested), strict=True):
+            filled[position] = leaf
+        return _core.unflatten(trained.spec, filled)
+
+    @functools.wraps(value, updated=())  # optax reads the names of its parameters
+    def of_dicts(*args: Any, **kwargs: Any) -> Any:
+        named = {name: model_of(given) for name, given in kwargs.items()}
+        return shown_to_optax(value(*map(model_of, args), **named), trained, leaves)
+
+    return of_dicts

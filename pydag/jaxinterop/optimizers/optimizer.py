@@ -23,7 +23,7 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
 from .errors import about_models, no_gradient, other_gradient, other_model
-from .nested import Trained, View, apart
+from .nested import Trained, apart, shown_to_optax
 from .state import OptimizerState, with_own_arrays
 
 
@@ -69,11 +69,7 @@ class _Optimizer:
         return OptimizerState(with_own_arrays(inner, values), trained)
 
     def _picked(self, content: Content, leaves: Sequence[Leaf]) -> tuple[int, ...]:
-        """The positions of the leaves that are trained.
-
-        Args:
-            leaves: The traced ones.
-        """
+        """The positions of the leaves that are trained, given the traced ones."""
         positions, wrt = content.traced_positions(), self._wrt
         if wrt is None:
             chosen = are_no_state(content, leaves)
@@ -125,9 +121,7 @@ class _Optimizer:
             content = Content(trained.spec, positions, tuple(given[i] for i in positions))
         else:
             seen = trained.nested(values)
-            if extra:
-                view = View(trained, everything)
-                extra = {name: view.seen(value) for name, value in extra.items()}
+            extra = {name: shown_to_optax(x, trained, everything) for name, x in extra.items()}
         with about_models(trained, values):
             found, inner = self._tx.update(trained.nested(gradients), state.inner, seen, **extra)
         new = trained.values(found)
