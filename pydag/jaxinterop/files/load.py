@@ -32,12 +32,10 @@ _SMALL = 1 << 16  # bytes
 _AT_ONCE = 256
 
 
-def _describe(sharding: Any) -> str:
-    return "left to JAX" if sharding is None else f"given {shorten(str(sharding), 200)}"
-
-
 _QUESTION = Question(
-    "load shardings", _describe, advice="Give both places one sharding: one array has one."
+    "load shardings",
+    lambda given: "left to JAX" if given is None else f"given {shorten(str(given), 200)}",
+    advice="Give both places one sharding: one array has one.",
 )
 
 

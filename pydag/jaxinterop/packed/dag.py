@@ -182,11 +182,9 @@ def open_with_names(dag: Dag[Any]) -> tuple[Sequence[Leaf], _Structure, tuple[st
     return leaves, structure, tuple(structure.content.paths("tree"))
 
 
-def _build(structure: _Structure, leaves: Iterable[Leaf]) -> Dag[Any]:
-    return dag_of(structure.content, leaves, structure.options)
-
-
-tree_util.register_pytree_with_keys(Dag, _open_with_keys, _build, _open)
+tree_util.register_pytree_with_keys(
+    Dag, _open_with_keys, lambda about, leaves: dag_of(about.content, leaves, about.options), _open
+)
 
 
 def _mask(dag: Dag[Any], where: Where) -> Dag[Any]:
@@ -195,17 +193,6 @@ def _mask(dag: Dag[Any], where: Where) -> Dag[Any]:
     everything = content.all_leaves(leaves)
     chosen = select_matching(where, content.spec, everything, dag._options.namespace, data)
     return dag_of(content, content.traced_among(chosen), dag._options)
-
-
-masks[Dag] = _mask
-
-
-def _writer_of(cls: type) -> Any:
-    """How a Dag is written; None for other classes."""
-    return _write_dag if issubclass(cls, Dag) else None
-
-
-writer_finders.append(_writer_of)
 
 
 def _write_dag(dag: Dag[Any], leaves: tuple[Leaf, ...]) -> None:
@@ -217,3 +204,7 @@ def _write_dag(dag: Dag[Any], leaves: tuple[Leaf, ...]) -> None:
     plan = _core.update_plan(spec=spec, positions=positions, writers=find_writer)
     _core.carry_out(plan, holder, leaves)
     dag._content, dag._leaves, dag._tree = content, list(leaves), (holder[0],)
+
+
+masks[Dag] = _mask
+writer_finders.append(lambda cls: _write_dag if issubclass(cls, Dag) else None)

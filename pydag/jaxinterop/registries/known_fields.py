@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pydag.jaxinterop.foreign import equinox_private, jax_private
@@ -56,18 +57,15 @@ def _is_dataclass(cls: type) -> bool:
 
 def builder(cls: type, entry: Any) -> past_constructor.Builder:
     """How instances of a class of JAX's registry are built."""
-    names = jax_private.dataclass_fields(entry)
-    if names is not None:
-        return past_constructor.builder(
-            cls,
-            entry.from_iter,
-            lambda meta, children: dict(
-                zip(names[0] + names[1], (*children, *(meta or ())), strict=True)
-            ),
-        )
-    if not (_is_dataclass(cls) and _is_of_chex(entry)):
+    of_jax = jax_private.dataclass_fields(entry)
+    if of_jax is None and not (_is_dataclass(cls) and _is_of_chex(entry)):
         return entry.from_iter  # type: ignore[no-any-return]  # an untyped registry
-    attributes = lambda names, children: dict(zip(names, children, strict=True))  # noqa: E731
+
+    def attributes(aux_data: Any, children: Iterable[Any]) -> dict[str, Any]:
+        if of_jax is None:
+            return dict(zip(aux_data, children, strict=True))
+        return dict(zip(of_jax[0] + of_jax[1], (*children, *(aux_data or ())), strict=True))
+
     return past_constructor.builder(cls, entry.from_iter, attributes)
 
 

@@ -55,7 +55,11 @@ class Module:
             super().__init_subclass__(**options)
         except TypeError as error:
             if options:
-                error.add_note(_no_option(next(iter(options))))
+                error.add_note(
+                    f"Module takes no class keyword {next(iter(options))!r}, only resolve=. Where "
+                    "instances are to be frozen, decorate the class with "
+                    "@dataclasses.dataclass(frozen=True)."
+                )
             raise
         if resolve is not None:
             cls._resolves = resolve
@@ -100,20 +104,13 @@ class Module:
             return object.__repr__(self)
 
 
-def _no_option(option: str) -> str:
-    return (
-        f"Module takes no class keyword {option!r}, only resolve=. Where instances are to be "
-        "frozen, decorate the class with @dataclasses.dataclass(frozen=True)."
-    )
-
-
 def _no_init(cls: type) -> str:
     """The text of an error about arguments for a class that has no `__init__`."""
     text = f"{cls.__name__}() takes no arguments: the class has no __init__"
     fields = list(vars(cls).get("__annotations__", ()))
-    if not fields:
-        return text
-    return (
-        f"{text}, and annotated fields ({', '.join(fields[:3])}{', ...' * (len(fields) > 3)}) make "
-        "none\n  Decorate it with @dataclasses.dataclass, or write an __init__."
-    )
+    if fields:
+        text += (
+            f", and annotated fields ({', '.join(fields[:3])}{', ...' * (len(fields) > 3)}) make "
+            "none\n  Decorate it with @dataclasses.dataclass, or write an __init__."
+        )
+    return text

@@ -78,18 +78,14 @@ def _tell_jax(cls: type, how: _How) -> None:
         return list(zip(leaf_keys(content), leaves, strict=True)), content
 
     def unflatten(content: Content, leaves: Iterable[Leaf]) -> Any:
-        found = [_description() if type(x) is object else x for x in leaves]
+        # JAX puts a bare `object()` at all leaves of a tree to count them.
+        describe: Any = jax.ShapeDtypeStruct  # untyped
+        found = [describe((), np.bool_) if type(x) is object else x for x in leaves]
         return content.build_mapped(found)
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     asked_pydag.set(cls, how)
     hides_configuration.set(cls, True)
-
-
-def _description() -> Any:
-    """What stands for a bare `object()`: JAX puts one at all leaves of a tree to count them."""
-    make: Any = jax.ShapeDtypeStruct
-    return make((), np.bool_)
 
 
 def _tell_jax_of_module(cls: type) -> None:
