@@ -105,7 +105,7 @@ def load(
                 loaded.leaves[i] = _alike(placed, loaded.wanted[i], kinds.get(i))
             if bar is not None:
                 bar.update(array.nbytes)
-    for i, leaf in enumerate(wanted if like is not None else ()):
+    for i, leaf in enumerate(wanted):
         if loaded.leaves[i] is outlines[i]:
             loaded.leaves[i] = leaf  # nothing was found for it
     tree: T = opened.close(loaded.tree())

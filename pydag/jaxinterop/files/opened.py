@@ -38,11 +38,7 @@ _HOLDERS: dict[type, tuple[Callable[[Any], AnyDag], Callable[[Any, AnyDag], Any]
 
 
 class Opened:
-    """A tree without holders.
-
-    Args:
-        tree: The tree, in which there may be some.
-    """
+    """A tree that may have holders; its `.tree` has none."""
 
     def __init__(self, tree: AnyDag, namespace: str, identity: Identity = "all") -> None:
         self._leaves, self._spec = _core.flatten_at(

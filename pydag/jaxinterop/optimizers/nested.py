@@ -50,15 +50,10 @@ def apart(
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """Which arrays of a model an optimizer trains: what its state knows, beside optax's.
+    """Which arrays of a model an optimizer trains: what its state knows, beside optax's."""
 
-    Args:
-        spec: The structure of the model.
-        positions: Of the arrays, among its leaves.
-    """
-
-    spec: PyDagSpec
-    positions: tuple[int, ...]
+    spec: PyDagSpec  # of the model
+    positions: tuple[int, ...]  # of the arrays, among its leaves
 
     def __repr__(self) -> str:
         return f"Trained({len(self.positions)} of {self.spec._brief_repr()})"
@@ -133,14 +128,7 @@ def _sortable(keys: list[Any]) -> dict[Any, Any]:
 
 
 def shown_to_optax(value: Any, trained: Trained, leaves: Sequence[Leaf]) -> Any:
-    """A further argument of `update`, such as `value_fn`, in the form that optax sees.
-
-    That is a nested dict for a tree like the model, and for a function of models a function of
-    such dicts.
-
-    Args:
-        leaves: All leaves of the model.
-    """
+    """A further argument of `update`: a tree like the model, or a function of such, by dicts."""
     if value is None or is_traced(value) or is_number(value):
         return value
     try:

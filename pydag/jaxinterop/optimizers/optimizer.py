@@ -28,11 +28,7 @@ from .state import OptimizerState, with_own_arrays
 
 
 class _Optimizer:
-    """A transformation of optax for models.
-
-    Args:
-        given: The transformation as the user made it.
-    """
+    """A transformation of optax, as the user gave it, for models."""
 
     def __init__(self, given: Any, wrt: Where | None, options: Options) -> None:
         import optax

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Dag`: a DAG as a pytree of JAX, for plain JAX, optax and orbax."""
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -148,19 +149,12 @@ def dag_of(content: Content, leaves: Iterable[Leaf], options: Options) -> Dag[An
     return dag
 
 
+@dataclasses.dataclass(slots=True, unsafe_hash=True)
 class _Structure:
     """The auxiliary data of a Dag: its content; the options come along."""
 
-    __slots__ = ("content", "options")
-
-    def __init__(self, content: Content, options: Options) -> None:
-        self.content, self.options = content, options
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Structure) and self.content == other.content
-
-    def __hash__(self) -> int:
-        return hash(self.content)
+    content: Content
+    options: Options = dataclasses.field(compare=False)
 
     def __repr__(self) -> str:
         return repr(self.content)

@@ -5,6 +5,7 @@ None fits everywhere: in a further tree it says that there is nothing for all th
 the first one, that nothing is wanted. Configuration isn't compared.
 """
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +22,7 @@ from pydag.structure.walk import Walk
 from pydag.typing import Dag, IsLeaf, Leaf
 
 
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Structure:
     """All of a DAG but its data: containers and classes, their order, sharing, configuration.
 
@@ -28,10 +30,7 @@ class Structure:
     compile anew for the structure's sake. Hashable; to be pickled, configuration has to be.
     """
 
-    __slots__ = ("_content",)
-
-    def __init__(self, content: Content) -> None:
-        self._content = content
+    _content: Content
 
     @property
     def spec(self) -> PyDagSpec:
@@ -56,19 +55,8 @@ class Structure:
         """What a tree has in the place of each leaf; None where it has nothing."""
         return _leaves_of_rest(self._content, tree, "the tree")
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Structure):
-            return NotImplemented
-        return self._content == other._content
-
-    def __hash__(self) -> int:
-        return hash(self._content)
-
     def __repr__(self) -> str:
         return f"Structure({self._content!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Structure, (self._content,)
 
 
 @with_wrapper_options
