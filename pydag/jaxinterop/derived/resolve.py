@@ -145,11 +145,7 @@ def _is_method(found: Any) -> bool:
 
 
 def _call_resolved(f: Callable[..., R], given: tuple[Any, ...], roots: tuple[str, ...]) -> R:
-    """Call a function with its arguments resolved, and return originals for their copies.
-
-    Raises:
-        TypeError: A copy was changed.
-    """
+    """Call a function with resolved copies of its arguments, and return originals for copies."""
     own = resolved(given)
     if own is given:
         return f(*given)

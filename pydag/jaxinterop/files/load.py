@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.files.load import read
 from pydag.files.loaded import Loaded
 from pydag.files.names import leaf_names
@@ -95,7 +94,13 @@ def load(
     # A number in `like` has become one.
     arrays = [i for i in sorted(loaded.from_file) if hasattr(loaded.leaves[i], "shape")]
     for i in arrays:
-        _check_width(loaded.leaves[i], loaded.spec, i)
+        dtype = loaded.leaves[i].dtype
+        narrow = jax.dtypes.canonicalize_dtype(dtype)
+        if narrow != dtype:
+            raise ValueError(
+                f"{path_texts(loaded.spec, 'tree')[i]} is {dtype}, which JAX would cut down to "
+                f"{narrow}\n  Set jax_enable_x64, or load NumPy's arrays with pydag.files.load."
+            )
     small = _small_ones(loaded.leaves, [i for i in arrays if given[i] is None])
     with progress_bar(total, progress) as bar:
         for i in sorted(loaded.from_file):
@@ -161,16 +166,6 @@ def _sharding_of(leaf: Any) -> Any:
     if is_key(leaf) or jax_private.is_ref(leaf) or not getattr(leaf, "committed", True):
         return None
     return getattr(leaf, "sharding", None)
-
-
-def _check_width(array: Any, spec: PyDagSpec, number: int) -> None:
-    dtype = jax.dtypes.canonicalize_dtype(array.dtype)
-    if dtype != array.dtype:
-        raise ValueError(
-            f"{path_texts(spec, 'tree')[number]} is {array.dtype}, which JAX would cut down to "
-            f"{dtype}\n"
-            "  Set jax_enable_x64, or load NumPy's arrays with pydag.files.load."
-        )
 
 
 def _small_ones(leaves: Sequence[Leaf], numbers: Sequence[int]) -> dict[int, jax.Array]:

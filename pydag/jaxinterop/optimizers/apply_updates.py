@@ -86,8 +86,11 @@ def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Ide
             written.append((leaf, _added(leaf[...], update, content, i)))
         else:
             leaves[i] = _added(leaf, update, content, i)
-    is_packed = isinstance(params, PackedDag)
-    new: Any = dag_of(content, leaves, params._options) if is_packed else content.build(leaves)
+    new: Any
+    if isinstance(params, PackedDag):
+        new = dag_of(content, leaves, params._options)
+    else:
+        new = content.build(leaves)
     for ref, value in written:
         ref[...] = value
     return new  # type: ignore[no-any-return]  # it is of the class of `params`

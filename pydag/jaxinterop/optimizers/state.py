@@ -18,12 +18,7 @@ from .nested import Trained
 
 @register_fields(data_fields=["inner"], meta_fields=["trained"])
 class OptimizerState:
-    """Optax's state, whose attributes and items are those of this object, too.
-
-    Args:
-        inner: Optax's state, in which each tree is a nested dict of arrays.
-        trained: Which arrays these are.
-    """
+    """Optax's state of nested dicts, whose attributes and items are those of this object, too."""
 
     def __init__(self, inner: Any, trained: Trained) -> None:
         self.inner, self.trained = inner, trained

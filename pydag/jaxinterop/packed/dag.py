@@ -189,8 +189,7 @@ def _mask(dag: Dag[Any], where: Where) -> Dag[Any]:
     return dag_of(content, content.traced_among(chosen), dag._options)
 
 
-def _write_dag(dag: Dag[Any], leaves: tuple[Leaf, ...]) -> None:
-    """Writes leaves into the tree of a Dag."""
+def _write_dag(dag: Dag[Any], leaves: Sequence[Leaf]) -> None:
     _, content = dag.parts()
     holder = [dag.tree]
     spec = _core.collect_specs([content.spec], namespace=content.spec.namespace)

@@ -2,7 +2,6 @@
 """JAX's registry, as the last place where pydag looks for a class."""
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import jax
@@ -11,6 +10,7 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop.content.derivative import variable_classes
+from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import equinox_private, flax_private, jax_private
 from pydag.jaxinterop.packed.dag import Dag, open_with_names
 from pydag.registry import lookup
@@ -23,8 +23,8 @@ from pydag.sharing.update import writer_finders
 from .known_fields import KnownFields, builder, known_fields
 from .stand_ins import Trial
 
-asked_pydag: WeakTable[Any] = WeakTable()
-"""How JAX sees the instances of a class whose entry in its registry asks pydag."""
+asked_pydag: WeakTable[tuple[Options, bool]] = WeakTable()
+"""By the classes whose entries in JAX's registry ask pydag: how, and whether of its own accord."""
 
 # How the entries of a class are written in a path, by the type of the entry: ".{}" or "[{!r}]".
 _styles: WeakTable[dict[type, str]] = WeakTable()
@@ -108,7 +108,10 @@ class _Opener:
         for key, _ in pairs:
             plain = _PLAIN.get(type(key))
             if plain is None:
-                self.note_numbers(pairs)
+                number = tree_util.FlattenedIndexKey
+                if not self.may_give_names and all(isinstance(key, number) for key, _ in pairs):
+                    self.names = None  # keys that are numbers say nothing: no other node is asked
+                    _core.name_children(self.registration, self.flatten, None, None)
                 return None
             attribute, style = plain
             name = getattr(key, attribute)
@@ -116,13 +119,6 @@ class _Opener:
                 return None  # a key and an attribute, both strings: an entry would not tell which
             names.append(name)
         return tuple(names) if len(names) == count else None
-
-    def note_numbers(self, children: Iterable[tuple[Any, Any]]) -> None:
-        """Asks no instance any more if JAX's keys say no more than numbers."""
-        number = tree_util.FlattenedIndexKey
-        if not self.may_give_names and all(isinstance(key, number) for key, _ in children):
-            self.names = None
-            _core.name_children(self.registration, self.flatten, None, None)
 
     def add_style(self, key: Any, name: Any) -> bool:
         """Notes how entries of a type are written; False where they are written otherwise."""

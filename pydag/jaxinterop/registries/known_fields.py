@@ -139,12 +139,10 @@ def _only_sets_fields(cls: type) -> bool:
     if any("__call__" in names_in(meta) for meta in metaclasses if not inherits(type, meta)):
         return False
     parameters: Any = getattr(cls, "__dataclass_params__", None)
-    if _has_own(cls, "__new__") or parameters is None:
+    fields = dataclasses.fields(cls)
+    if parameters is None or _has_own(cls, "__new__") or not all(f.init for f in fields):
         return False
     if not parameters.frozen and _has_own(cls, "__setattr__"):
-        return False
-    fields = dataclasses.fields(cls)
-    if not all(f.init for f in fields):
         return False
     written = _code(cls)
     return written is not None and written == _code(_alike(fields, parameters.frozen))

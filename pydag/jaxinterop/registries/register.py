@@ -20,6 +20,7 @@ from pydag.typing import Identity, Leaf, Where
 from .jax_registry import asked_pydag, entry_of
 
 C = TypeVar("C", bound=type)
+_BY_ITSELF = Options(), True
 
 
 @with_wrapper_options
@@ -46,26 +47,18 @@ def register(
     >>> jax.tree.map(lambda x: x + 1, Pair(jnp.zeros(()))).b
     Array(1., dtype=float32)
     """
-    options, known = Options(namespace, identity, static), asked_pydag.get(cls, None)
-    if known is not None and known.is_by_itself:
-        known.options, known.is_by_itself = options, False
-    else:
-        _tell_jax(cls, _How(options, False))
+    _, is_by_itself = asked_pydag.get(cls, (None, False))
+    if not is_by_itself:
+        _tell_jax(cls)
+    asked_pydag.set(cls, (Options(namespace, identity, static), False))
     return cls
 
 
-class _How:
-    """How JAX sees the instances of a class, and whether pydag told JAX so of its own accord."""
-
-    def __init__(self, options: Options, is_by_itself: bool) -> None:
-        self.options, self.is_by_itself = options, is_by_itself
-
-
-def _tell_jax(cls: type, how: _How) -> None:
+def _tell_jax(cls: type) -> None:
     name = cls.__name__
 
     def flatten(node: Any) -> tuple[Sequence[Leaf], Content]:
-        leaves, content = take_apart(node, how.options, name)
+        leaves, content = take_apart(node, asked_pydag.get(cls, _BY_ITSELF)[0], name)
         if content.spec.is_leaf():
             raise TypeError(
                 f"{type(node)!r} is registered with pydag.jaxinterop but is no node of pydag's; "
@@ -84,14 +77,14 @@ def _tell_jax(cls: type, how: _How) -> None:
         return content.build_mapped(found)
 
     tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
-    asked_pydag.set(cls, how)
     hides_configuration.set(cls, True)
 
 
 def _tell_jax_of_module(cls: type) -> None:
     """Lets JAX see the instances of a class of modules, unless it knows the class."""
     if entry_of(cls) is None:
-        _tell_jax(cls, _How(Options(), True))
+        _tell_jax(cls)
+        asked_pydag.set(cls, _BY_ITSELF)
 
 
 module_listeners.append(_tell_jax_of_module)

@@ -107,11 +107,10 @@ def _leaf(leaf: Leaf) -> str:
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or dtype is None or not is_traced(leaf):
         return _static(leaf)
-    where = getattr(leaf, "sharding", None)
-    spans = not getattr(leaf, "is_fully_addressable", True)
-    spec = getattr(where, "spec", "") if spans else ""
-    devices = sorted(device.id for device in getattr(where, "device_set", ())) if spans else ""
-    return f"{dtype}{list(shape)} {spec} {devices}".rstrip()
+    if getattr(leaf, "is_fully_addressable", True):
+        return f"{dtype}{list(shape)}"
+    devices = sorted(device.id for device in leaf.sharding.device_set)
+    return f"{dtype}{list(shape)} {getattr(leaf.sharding, 'spec', '')} {devices}"
 
 
 def _static(value: Any) -> str:

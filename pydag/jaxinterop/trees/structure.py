@@ -117,11 +117,10 @@ def transpose(
         if not rows:
             raise ValueError("transpose: inner_treedef must be given where the outer has no leaves")
         inner_treedef = structure(rows[0])
-    columns = zip(*(inner_treedef.flatten_up_to(row) for row in rows), strict=True)
-    found = [outer_treedef.unflatten(column) for column in columns]
-    if not rows:
-        found = [outer_treedef.unflatten(()) for _ in range(inner_treedef.num_leaves)]
-    return inner_treedef.unflatten(found)
+    columns: Iterable[Any] = [()] * inner_treedef.num_leaves
+    if rows:
+        columns = zip(*map(inner_treedef.flatten_up_to, rows), strict=True)
+    return inner_treedef.unflatten(map(outer_treedef.unflatten, columns))
 
 
 def rows_of(
@@ -129,10 +128,9 @@ def rows_of(
 ) -> list[tuple[Leaf, tuple[Any, ...], bool]]:
     """For each leaf what the further trees have there, and whether one of them has nothing."""
     columns = [_leaves_of_rest(content, tree, f"rest[{i}]") for i, tree in enumerate(rest)]
-    rows = zip(*columns, strict=True) if columns else (() for _ in found)
     return [
-        (leaf, row, leaf is not None and any(x is None for x in row))
-        for leaf, row in zip(found, rows, strict=True)
+        (leaf, tuple(row), leaf is not None and any(x is None for x in row))
+        for leaf, *row in zip(found, *columns, strict=True)
     ]
 
 
