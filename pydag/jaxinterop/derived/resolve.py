@@ -6,22 +6,19 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import PLAIN
 from pydag.jaxinterop.foreign.jax_private import is_ref
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag
+from pydag.jaxinterop.typed import P, R, T
 from pydag.jaxinterop.updates.changes import Given
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.text import short_repr
 
 from .derived import Derived
-
-T = TypeVar("T")
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def _value(derived: Derived) -> Any:

@@ -205,12 +205,11 @@ def _is_variable(cls: type) -> bool:
     return True
 
 
-def _known_to_jax_alone() -> list[type]:
-    """The classes of JAX's registry, but for those that pydag knows, or knew."""
-    return [cls for cls in list(jax_private.registry) if asked_pydag.get(cls, None) is None]
-
-
 put_by_pydag[id(jax.ShapeDtypeStruct)] = jax.ShapeDtypeStruct
 writer_finders.append(flax_private.writer_of)
-lookup.add_fallback(_look_up, jax_private.registry, _known_to_jax_alone)
+lookup.add_fallback(
+    _look_up,
+    jax_private.registry,
+    lambda: [cls for cls in list(jax_private.registry) if asked_pydag.get(cls, None) is None],
+)
 lookup.set_value_base(jax.core.AbstractValue)  # JAX may keep one for all that are equal

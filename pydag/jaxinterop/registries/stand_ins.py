@@ -48,12 +48,8 @@ class Trial:
 
     def _found_by_core(self, how: Known, node: Any, opened: Opened) -> Opened | None:
         try:
-            layout = how.layout(node, opened)
-            if layout is not None:
-                names, children, aux_data = layout
-                _core.add_layout(
-                    self.registration, how.places, names, children, aux_data, opened[2]
-                )
+            if (layout := how.layout(node, opened)) is not None:
+                _core.add_layout(self.registration, how.places, *layout, opened[2])
         except (TypeError, ValueError):
             return None
         return _core.open_by_stand_in(self.registration, node)

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A copy of a model that has nothing in common with it but its configuration."""
 
-from typing import TypeVar
-
 import jax
 
 from pydag.jaxinterop.content.content import take_apart
 from pydag.jaxinterop.content.leaves import copied, is_number
 from pydag.jaxinterop.foreign.jax_private import is_ref
+from pydag.jaxinterop.typed import T
 from pydag.sharing.refs import copy_of_leaf
 from pydag.typing import Leaf
-
-T = TypeVar("T")
 
 
 def copy(tree: T) -> T:

@@ -4,20 +4,19 @@
 import builtins
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import jax
 
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.typed import T
 from pydag.optree_api.broadcast import broadcast_prefix
 from pydag.public.arguments import MISSING, check_function
 from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
 from .structure import Structure, rows_of
-
-T = TypeVar("T")
 
 
 def _apart(tree: Dag, is_leaf: IsLeaf | None) -> tuple[list[Leaf], Content]:

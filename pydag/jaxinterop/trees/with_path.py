@@ -19,15 +19,13 @@ from .structure import Structure, rows_of
 KeyPath = tuple[Any, ...]
 TakesPath = Callable[[KeyPath, Any], bool]
 
-_FLAT = "[<flat index "
-
 
 def _key(step: optree.PyTreeEntry) -> Any:
     """JAX's key for a step of an accessor."""
     text = step.codify("")
     if text.startswith("."):
         return tree_util.GetAttrKey(text[1:])
-    if text.startswith(_FLAT):
+    if text.startswith("[<flat index "):
         return tree_util.FlattenedIndexKey(step.entry)
     if isinstance(step, optree.SequenceEntry):
         return tree_util.SequenceKey(step.entry)
