@@ -9,14 +9,13 @@ from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import Origins, refs_among, unpack
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs
 from pydag.jaxinterop.treatments.treatments import Question, treatments
 from pydag.typing import Leaf
 
-from .run import run
+from .run import first_arrays, run
 
 
 class Call:
@@ -62,14 +61,14 @@ class Call:
             updated: Which arguments are updated; None for a wrapper that has no such option.
         """
         content, options, refs, count = self.content, self._options, self.refs, len(self._all)
-        start = Start(self._all, content.spec.num_shared)
+        arrays = first_arrays(self._all, content.spec.num_shared)
 
         def flat(*leaves: Leaf) -> Any:
             given = iter(leaves)
             inside = [refs[i] if i in refs else next(given) for i in range(count)]
             tree = content.build(inside)
-            equal = start.starts_equal(inside)
-            result, update = run(get(), tree, options, source, updated=updated, starts_equal=equal)
+            starts = arrays, inside
+            result, update = run(get(), tree, options, source, updated=updated, starts=starts)
             packed = pack(result, refs_among(content, inside))
             return _core.make_updated(None, (packed, *update)) if updated else packed
 

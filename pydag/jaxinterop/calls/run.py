@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the user's function on a tree of its own."""
 
+import functools
 import inspect
 import re
-from collections.abc import Callable, Collection
+import weakref
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 import pydag._core as _core
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL, path_texts
 from pydag.jaxinterop.content.values import array_in_static
-from pydag.jaxinterop.notices.lost_tie import StartsEqual, has_one_value, warn_of_lost_ties
+from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.notices.lost_tie import started_equal, warn_of_lost_ties
 from pydag.jaxinterop.notices.lost_update import warn_of_lost_updates, warn_of_unchangeable
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.treatments.arguments import (
@@ -23,12 +27,12 @@ from pydag.jaxinterop.treatments.arguments import (
     parameters_of,
     spot_text,
 )
-from pydag.jaxinterop.updates.changes import Given
+from pydag.jaxinterop.updates.changes import VALUES, Changes, Given
 from pydag.jaxinterop.updates.update import Update
 from pydag.sharing.tie import num_unties
 from pydag.structure.listing import Listing
+from pydag.structure.reshared import matched
 from pydag.structure.text import short_repr
-from pydag.structure.walk import Walk
 from pydag.typing import Dag, Leaf
 
 
@@ -81,6 +85,17 @@ def static_argument(
     return StaticArgument(value)
 
 
+Starts = tuple[dict[int, Any], Sequence[Leaf]]
+"""What `first_arrays` gave, and the leaves that stand for these arrays now."""
+
+
+def first_arrays(leaves: Sequence[Leaf], num_shared: int) -> dict[int, Any]:
+    """Weak references to arrays for `started_equal`; none without ties, which could be lost."""
+    kinds = jax_private.ArrayImpl, np.ndarray
+    found = enumerate(leaves if num_shared else ())
+    return {i: weakref.ref(leaf) for i, leaf in found if isinstance(leaf, kinds)}
+
+
 def run(
     fun: Callable[..., Any],
     tree: tuple[Args, Kwargs],
@@ -90,7 +105,7 @@ def run(
     updated: Chosen | None = None,
     donated: Collection[Leaf] = (),
     is_staged: bool = True,
-    starts_equal: StartsEqual = has_one_value,
+    starts: Starts = ({}, ()),
     origin: tuple[Args, Kwargs] | None = None,
 ) -> tuple[Dag, Update]:
     """The result of a function, and what it writes into arguments that are updated.
@@ -98,9 +113,7 @@ def run(
     Args:
         tree: The arguments, made for this call.
         updated: Which arguments are updated; None for a wrapper that has no such option.
-        donated: Donated leaves.
         is_staged: Whether the function is traced to be run later.
-        starts_equal: Tells which leaves had one value everywhere when they were passed.
         origin: The caller's arguments, where an object of these may be two in `tree`.
     """
     spots = updated.spots(*tree) if updated else ()
@@ -108,8 +121,8 @@ def run(
     copies = _copies_of(origin, given) if spots and origin is not None else None
     args = tuple(map(unwrapped, tree[0]))
     kwargs = {name: unwrapped(argument) for name, argument in tree[1].items()}
-    result = _called(fun, args, kwargs, given, source, starts_equal)
-    changes = given.changes(spots, copies)
+    result = _called(functools.partial(fun, *args, **kwargs), given, source, starts)
+    changes = Changes(given, spots, copies)
     update = Update()
     if spots:
         update = Update.of(changes, result, donated, is_staged)
@@ -122,18 +135,11 @@ def run(
 
 def _copies_of(origin: Dag, given: Given) -> dict[int, int]:
     """Equal numbers for containers of a tree that are one object in the caller's, by their ids."""
-    whole = Given.of(origin, given.options, given.roots)
-    if whole.spec == given.spec:
-        return {}
-    ours, theirs = Listing.of(given.spec), Listing.of(whole.spec)
-    found: dict[int, int] = {}
-    walk = Walk([(0, 0)])
-    for i, j in walk:
-        if i not in ours.leaf_numbers and not isinstance(given.objects[i], tuple | type(None)):
-            found[id(given.objects[i])] = -1 - j
-        pairs = zip(ours.children(i), theirs.children(j), strict=False)
-        walk.add([(ours.target(a), theirs.target(b)) for a, b in pairs])
-    return found
+    _, whole = given.options.flatten(origin, given.roots)
+    ours, objects = Listing.of(given.spec), given.objects
+    pairs = () if whole == given.spec else matched(ours, Listing.of(whole)) or ()
+    kept = ((i, j) for i, j in pairs if not ours.records[i].is_leaf)
+    return {id(objects[i]): -1 - j for i, j in kept if not isinstance(objects[i], VALUES)}
 
 
 def run_body(
@@ -142,12 +148,12 @@ def run_body(
     options: Options,
     source: Source,
     *names: str,
-    starts_equal: StartsEqual = has_one_value,
+    starts: Starts = ({}, ()),
 ) -> Dag:
     """The result of the body of a loop. Messages use the names that `names_in_body` finds."""
     given = Given.of(args, options, names_in_body(fun, *names))
-    result = _called(fun, args, {}, given, source, starts_equal)
-    changes = given.changes()
+    result = _called(functools.partial(fun, *args), given, source, starts)
+    changes = Changes(given)
     if changes.others:
         warn_of_lost_updates(changes, result, source)
     return result
@@ -169,24 +175,21 @@ def names_in_body(fun: Callable[..., Any], *names: str) -> tuple[str, ...]:
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _called(
-    fun: Callable[..., Any],
-    args: Args,
-    kwargs: Kwargs,
-    given: Given,
-    source: Source,
-    starts_equal: StartsEqual,
-) -> Dag:
+def _called(call: Callable[[], Dag], given: Given, source: Source, starts: Starts) -> Dag:
     """The result of a function. Warns of lost ties."""
     before = num_unties()
     try:
-        result = fun(*args, **kwargs)
+        result = call()
     except Exception as error:
         _blame_number(error, given)
         raise
     is_leaf = _core.is_leaf(result, namespace=given.options.namespace)
     if given.spec.num_shared and not is_leaf and num_unties() == before:
-        warn_of_lost_ties(given, result, source, starts_equal)
+        warn_of_lost_ties(given, result, source, functools.partial(started_equal, *starts))
+    arrays, _ = starts
+    for place, known in list(arrays.items()):  # threads may change it
+        if not isinstance(known, bool):
+            arrays.pop(place, None)  # answers alone are kept
     return result
 
 
@@ -213,6 +216,5 @@ def _blame_number(error: Exception, given: Given) -> None:
 
 
 def _may_be_number(leaf: Any) -> bool:
-    if not isinstance(leaf, jax.core.Tracer) or leaf.ndim:
-        return False
-    return leaf.dtype == bool or bool(jax.typeof(leaf).weak_type)
+    is_scalar = isinstance(leaf, jax.core.Tracer) and not leaf.ndim
+    return is_scalar and (leaf.dtype == bool or bool(jax.typeof(leaf).weak_type))

@@ -13,8 +13,7 @@ from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.difference import ChangingNumbers, explain_miss
-from pydag.jaxinterop.notices.lost_tie import Start
+from pydag.jaxinterop.notices.difference import explain_miss, has_changing_number
 from pydag.jaxinterop.notices.source import Source
 from pydag.jaxinterop.packed.packed import unpack
 from pydag.jaxinterop.refs import contents
@@ -70,7 +69,7 @@ class CompiledFunction:
         outputs = Outputs(OUT_SHARDINGS, given.shardings[1], None, options)
         self._recipe = Recipe(get, source, options, outputs, given.updated, given.jax_options, [])
         self._programs: dict[Hashable, Program] = {}
-        self._numbers = ChangingNumbers(source)
+        self._has_warned_of_number = False
         self._plans = _core.call_plans(options.namespace, options.identity, contents.access)
         parameters = parameters_of(get())
         takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -110,20 +109,23 @@ class CompiledFunction:
         """The traced leaves of a call, its content, and the program for it."""
         leaves, content = take_apart(call, self.options, CALL)
         refs = tuple(jax_private.ref_positions(leaves))
-        if refs and not contents.are_replaceable(leaves[i] for i in refs):
+        passes_refs = bool(refs) and not contents.are_replaceable([leaves[i] for i in refs])
+        if passes_refs:
             refs = ()
-        key = content, refs
+        key = content, refs, passes_refs
         program = self._programs.get(key)
         if program is None:
             self.options.check_selects(call)
             earlier = [p.content for p in list(self._programs.values())[-_COMPARED:]]
             if earlier:
-                self._numbers.check([*earlier, content])
+                if not self._has_warned_of_number:
+                    self._has_warned_of_number = has_changing_number(
+                        self.source, [*earlier, content]
+                    )
                 explain_miss(self.source, content, earlier)
             donated = self._donated_leaves(call, content, leaves) if self._given.donated else ()
-            shardings = self._shardings(call, content)
-            start = Start(leaves, content.spec.num_shared)
-            program = Program(self._recipe, content, start, donated, shardings, refs)
+            shardings = None if self._given.shardings[0] is None else self._shardings(call, content)
+            program = Program(self._recipe, content, leaves, donated, shardings, refs, passes_refs)
             if len(self._programs) >= _MOST:
                 self.forget()
             self._programs[key] = program
@@ -168,10 +170,8 @@ class CompiledFunction:
             if how == "donated" and not (jax_private.is_ref(x) or is_number(x))
         )
 
-    def _shardings(self, call: tuple[Args, Kwargs], content: Content) -> tuple[Any, ...] | None:
+    def _shardings(self, call: tuple[Args, Kwargs], content: Content) -> tuple[Any, ...]:
         (args, kwargs), given = call, self._given.shardings[0]
-        if given is None:
-            return None
         if isinstance(given, list):
             given = tuple(given)
         static = self._given.static.spots(args, kwargs)

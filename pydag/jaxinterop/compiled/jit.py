@@ -22,7 +22,7 @@ from pydag.typing import Identity, Where
 from .function import CompiledFunction, Settings
 from .kept import kept_for
 from .models import holder_of_model
-from .stages import Stages
+from .stages import eval_shape, lower, trace
 
 
 @overload
@@ -182,8 +182,8 @@ class _Attributes(dict[str, Any]):
 
 def _dressed(fun: Any, compiled: CompiledFunction) -> Any:
     call: Any = wraps(fun)(compiled.caller())
-    stages = Stages(compiled, fun)
-    call.trace, call.lower, call.eval_shape = stages.trace, stages.lower, stages.eval_shape
+    for stage in (trace, lower, eval_shape):  # they own the function
+        setattr(call, stage.__name__, functools.partial(stage, compiled, fun))
     call.clear_cache, call._cache_size = compiled.forget, compiled.cache_size
     call.__dict__ = _Attributes(vars(call))
     return call

@@ -14,14 +14,13 @@ import jax
 import jax.numpy as jnp
 
 import pydag._core as _core
-from pydag.jaxinterop.calls.run import run, unwrapped
+from pydag.jaxinterop.calls.run import StaticArgument, first_arrays, run
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.content.values import is_settled
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import refs_among
 from pydag.jaxinterop.refs import contents
@@ -45,8 +44,11 @@ class Recipe(NamedTuple):
     jax_options: dict[str, Any]  # of `jax.jit`
     unties: list[bool]  # not empty once the function has untied something on purpose
 
-    def flat(self, content: Content, donated: _Positions, start: Start) -> Callable[..., Any]:
-        """The function of leaves that JAX traces; `donated` are positions among them."""
+    def flat(
+        self, content: Content, first: Sequence[Leaf], donated: _Positions
+    ) -> Callable[..., Any]:
+        """The function of leaves that JAX traces; see `Program`."""
+        arrays = first_arrays(first, content.spec.num_shared)
 
         def flat(*leaves: Leaf) -> Any:
             before = num_unties()
@@ -55,7 +57,7 @@ class Recipe(NamedTuple):
                 *(self.get(), tree, self.options, self.source),
                 updated=self.updated,
                 donated=[leaves[i] for i in donated],
-                starts_equal=start.starts_equal(leaves),
+                starts=(arrays, leaves),
             )
             if num_unties() != before:
                 self.unties.append(True)
@@ -70,27 +72,29 @@ class Program:
 
     Args:
         content: Of the arguments.
-        start: The arrays of the first call.
+        first: The traced leaves of the first call. They aren't owned.
         donated: Positions among the traced leaves.
         shardings: One for each traced leaf; None where nothing is said.
         refs: Positions, among the traced leaves, of refs whose contents are passed.
+        passes_refs: Whether there are other refs, which JAX is given.
     """
 
     def __init__(
         self,
         recipe: Recipe,
         content: Content,
-        start: Start,
+        first: Sequence[Leaf],
         donated: _Positions,
         shardings: Sequence[Any] | None,
         refs: _Positions,
+        passes_refs: bool,
     ) -> None:
         self.content, self.refs, self.written = content, refs, _Positions()
         self._recipe, self._donated, self._shardings = recipe, donated, shardings
-        self._positions = content.traced_positions()
-        self._in_lists = len(self._positions) > _FEW
-        flat = recipe.flat(content, donated, start)
-        self._closes_over_refs = False
+        self._count = content.spec.num_leaves - len(content.positions)
+        self._in_lists = self._count > _FEW
+        flat = recipe.flat(content, first, donated)
+        self._closes_over_refs, self._passes_refs = False, passes_refs
         may_repeat = recipe.options.identity == "nodes" or bool(_core.value_leaves(content.spec))
         self._copy: Callable[[Leaf], Leaf] | None = _copy if donated and may_repeat else None
         self._inner = jax.jit(flat) if refs else None
@@ -122,7 +126,7 @@ class Program:
         ]
 
     def _of_lists(self, flat: Any) -> Any:
-        kept, gone = self._passed(range(len(self._positions)))
+        kept, gone = self._passed(range(self._count))
         order = [*kept, *gone]
         places = sorted(range(len(order)), key=order.__getitem__)
 
@@ -138,16 +142,13 @@ class Program:
 
     def prepare(self, leaves: Sequence[Leaf]) -> None:
         """Finds out into which refs the function writes, before its first call."""
-        if self._inner is None:
-            return
-        if self.jitted is None or self._closes_over_refs:
-            traced = self._inner.trace(*leaves)
-            paths = self.content.paths(CALL)
+        if self._inner is not None and (self.jitted is None or self._closes_over_refs):
+            traced, paths = self._inner.trace(*leaves), self.content.paths(CALL)
             self._closes_over_refs = contents.check_not_closed_over(
                 traced, leaves, self.refs, paths.__getitem__
             )
             if self.jitted is None:
-                self.write(contents.written_among(traced, self.refs))
+                self.write(jax_private.written_inputs(traced).intersection(self.refs))
 
     def write(self, more: frozenset[int]) -> None:
         """Lets more contents come out."""
@@ -176,21 +177,19 @@ class Program:
 
     def plan(self, leaves: Sequence[Leaf], statics: tuple[Leaf, ...]) -> Any:
         """How the core makes calls with these very static leaves; None if it can't."""
-        content = self.content
-        if self._closes_over_refs or not all(map(is_settled, map(unwrapped, statics))):
+        values = [x.value if type(x) is StaticArgument else x for x in statics]
+        if self._closes_over_refs or self._passes_refs or not all(map(is_settled, values)):
             return None
-        refs = jax_private.ref_positions(leaves)
-        if len(refs) != len(self.refs) or any(type(leaves[i]) is not jax.Ref for i in refs):
-            return None
-        positions = self._positions
+        content, options = self.content, self._recipe.options
         asked: list[int] = []  # numbers that a predicate found to be data: it is asked about others
-        if self._recipe.options.has_predicate():
+        if options.static is not None and options.has_predicate():
             asked = [i for i, leaf in enumerate(leaves) if is_number(leaf)]
+        positions = content.traced_positions()
         donated = [positions[i] for i in sorted({*self._donated, *self.written})]
         return _core.call_plan(
             classes=tuple(map(type, content.all_leaves(leaves))),
-            static_positions=[*content.positions, *(positions[i] for i in asked)],
-            statics=(*statics, *(leaves[i] for i in asked)),
+            static_positions=[*content.positions, *[positions[i] for i in asked]],
+            statics=(*statics, *[leaves[i] for i in asked]),
             function=self.jitted,
             traced=list(positions),
             donated=donated,
@@ -198,7 +197,7 @@ class Program:
             copy=self._copy,
             refs=[positions[i] for i in self.refs],
             written=[positions[i] for i in self.written],
-            has_devices=bool(refs) and jax.local_device_count() > 1,
+            has_devices=bool(self.refs) and jax.local_device_count() > 1,
         )
 
 

@@ -5,6 +5,7 @@ A stage can be called with the user's trees, and shows the structure of the resu
 attributes are JAX's, and are about the traced leaves one by one.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ from pydag.typing import Dag
 from .function import CompiledFunction
 from .program import Program
 
+_Shape: Any = jax.ShapeDtypeStruct
+
 
 class Stage:
     """A stage of JAX's for one content of the arguments."""
@@ -37,10 +40,9 @@ class Stage:
         leaves: Any,
     ) -> None:
         self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
-        self._info: Any = None
         self._written = program.written
         # Of the arguments a result holds refs and static leaves alone.
-        shapes = [_shape(x) if jax_private.is_ref(x) else None for x in leaves]
+        shapes = [_Shape(x.shape, x.dtype) if jax_private.is_ref(x) else None for x in leaves]
         self._shapes = program.content.all_leaves(shapes)
 
     def __getattr__(self, name: str) -> Any:
@@ -48,7 +50,8 @@ class Stage:
 
     def _next(self, stage: Any) -> "Stage":
         made = object.__new__(Stage)
-        made.__dict__.update(self.__dict__, _stage=stage, _info=None)
+        made.__dict__.update(self.__dict__, _stage=stage)
+        made.__dict__.pop("out_info", None)
         return made
 
     def lower(self, *args: Any, **kwargs: Any) -> "Stage":
@@ -65,12 +68,10 @@ class Stage:
         """As JAX's."""
         return self._next(self._stage.compile(*args, **kwargs))
 
-    @property
+    @functools.cached_property
     def out_info(self) -> Dag:
         """The result, with shapes and types for arrays."""
-        if self._info is None:
-            self._info = shapes_of(self._written, self._stage.out_info, self._shapes)
-        return self._info
+        return _shapes_of(self._written, self._stage.out_info, self._shapes)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Dag:
         """Runs what was compiled, for arguments that differ in no more than values of arrays."""
@@ -98,45 +99,36 @@ class Stage:
         return f"{path}\n  first:  {first_side}\n  second: {second_side}"
 
 
-def _shape(ref: Any) -> Any:
-    make: Any = jax.ShapeDtypeStruct
-    return make(ref.shape, ref.dtype)
-
-
-def shapes_of(written: Sequence[int], found: Any, leaves: Any) -> Dag:
+def _shapes_of(written: Sequence[int], found: Any, leaves: Any) -> Dag:
     """The result, with shapes and types for arrays; contents of written refs come out, too."""
     return unpack(found[0] if written else found, leaves, new_ref=lambda content: content)
 
 
-class Stages:
-    """The methods of a compiled function that don't run it. They own the user's function."""
+def _prepared(compiled: CompiledFunction, args: Any, kwargs: Any) -> tuple[Program, Any]:
+    """The program for a call, and its leaves; shapes may stand for arrays."""
+    call: Any = described(compiled.arranged(args, kwargs), compiled.options, CALL)
+    leaves, _, program = compiled.prepare(call)
+    program.prepare(leaves)
+    return program, leaves
 
-    def __init__(self, compiled: CompiledFunction, fun: Callable[..., Any]) -> None:
-        self._compiled, self._fun = compiled, fun
 
-    def _program(self, args: Any, kwargs: Any) -> tuple[Program, Any]:
-        """The program for a call, and its leaves; shapes may stand for arrays."""
-        compiled = self._compiled
-        call: Any = described(compiled.arranged(args, kwargs), compiled.options, CALL)
-        leaves, _, program = compiled.prepare(call)
-        program.prepare(leaves)
-        return program, leaves
+def trace(compiled: CompiledFunction, fun: Any, /, *args: Any, **kwargs: Any) -> Stage:
+    """Traces the function `fun`, as `jax.jit(f).trace`."""
+    program, leaves = _prepared(compiled, args, kwargs)
+    traced = program.jitted.trace(*program.arguments(leaves))
+    return Stage(compiled, fun, program, traced, leaves)
 
-    def trace(self, /, *args: Any, **kwargs: Any) -> Stage:
-        """Traces the function, as `jax.jit(f).trace`."""
-        program, leaves = self._program(args, kwargs)
-        traced = program.jitted.trace(*program.arguments(leaves))
-        return Stage(self._compiled, self._fun, program, traced, leaves)
 
-    def lower(self, /, *args: Any, **kwargs: Any) -> Stage:
-        """Traces and lowers the function, as `jax.jit(f).lower`."""
-        return self.trace(*args, **kwargs).lower()
+def lower(compiled: CompiledFunction, fun: Any, /, *args: Any, **kwargs: Any) -> Stage:
+    """Traces and lowers the function `fun`, as `jax.jit(f).lower`."""
+    return trace(compiled, fun, *args, **kwargs).lower()
 
-    def eval_shape(self, /, *args: Any, **kwargs: Any) -> Dag:
-        """The result with shapes and types for arrays, as `jax.eval_shape`."""
-        program, leaves = self._program(args, kwargs)
-        found = program.jitted.eval_shape(*program.arguments(leaves))
-        return shapes_of(program.written, found, program.content.all_leaves(leaves))
+
+def eval_shape(compiled: CompiledFunction, _: Any, /, *args: Any, **kwargs: Any) -> Dag:
+    """The result with shapes and types for arrays, as `jax.eval_shape`."""
+    program, leaves = _prepared(compiled, args, kwargs)
+    found = program.jitted.eval_shape(*program.arguments(leaves))
+    return _shapes_of(program.written, found, program.content.all_leaves(leaves))
 
 
 def described(tree: Dag, options: Options, roots: Roots) -> Dag:
@@ -157,8 +149,7 @@ def _description(leaf: Any) -> Any:
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or dtype is None:
         return leaf
-    make: Any = jax.ShapeDtypeStruct
     try:
-        return make(shape, dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
+        return _Shape(shape, dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
     except (TypeError, ValueError):
         return leaf  # its shape and dtype aren't those of an array

@@ -14,7 +14,7 @@ from pydag.jaxinterop.foreign.jax_private import is_ref
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.dag import Dag
 from pydag.jaxinterop.typed import P, R, T
-from pydag.jaxinterop.updates.changes import Given
+from pydag.jaxinterop.updates.changes import Changes, Given
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.text import short_repr
 
@@ -161,7 +161,7 @@ def _call_resolved(f: Callable[..., R], given: tuple[Any, ...], roots: tuple[str
             copies.append(b)  # owns what the id is of
         pending += zip(_core.open_one_level(a)[0], _core.open_one_level(b)[0], strict=False)
     result = f(*own)
-    changes = before.changes()
+    changes = Changes(before)
     for change in changes.others:
         holders = reversed(changes.holders(change.place)[0])
         if id(next((h for h in holders if not isinstance(h, tuple)), None)) in originals:

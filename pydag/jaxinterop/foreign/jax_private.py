@@ -95,8 +95,7 @@ def is_dead(leaf: Any) -> bool:
 def is_handed_through(new: Any, old: Any) -> bool:
     """Whether a value is another one, as an inner function returned it that left it alone.
 
-    In a trace, what `jax.jit` or `jax.checkpoint` returns is a tracer of its own; the program of
-    the inner function says which of its inputs that is. What has run is compared by its elements.
+    In a trace its program shows that; what has run is compared by its elements.
     """
     while (equation := getattr(new, "parent", None)) is not None and new is not old:
         new = _handed_through(equation, new.val)
@@ -125,14 +124,12 @@ def _handed_through(equation: Any, output: Any) -> Any:
     # In front of what the program gets: the index of a branch, the constants of a condition.
     others = equation.params.get("cond_nconsts", int("branches" in equation.params))
     found = set()
-    for program in programs:
-        program = getattr(program, "jaxpr", program)
-        inputs, value = {id(x): i for i, x in enumerate(program.invars)}, program.outvars[number]
-        while value is not None and id(value) not in inputs:
-            makers = (e for e in program.eqns if any(value is x for x in e.outvars))
-            maker = next(makers, None)
-            value = None if maker is None else _handed_through(maker, value)
-        found.add(inputs.get(id(value)))
+    for program in (getattr(closed, "jaxpr", closed) for closed in programs):
+        makers = {id(x): made for made in program.eqns for x in made.outvars}
+        value = program.outvars[number]
+        while (maker := makers.get(id(value))) is not None:
+            value = _handed_through(maker, value)
+        found.add(next((i for i, x in enumerate(program.invars) if x is value), None))
     source = found.pop() if len(found) == 1 else None
     return None if source is None else equation.invars[others + source]
 
@@ -177,17 +174,11 @@ def is_ref(leaf: Any) -> bool:
     )
 
 
-_MAY_BE_REFS = (jax.Ref, jax.core.Tracer, jax.ShapeDtypeStruct)
-
-
 def ref_positions(leaves: Sequence[Any]) -> list[int]:
     """The positions of the refs among some leaves."""
-    examples = _core.one_of_each_class(leaves)
-    classes = [
-        cls
-        for cls, x in examples.items()
-        if type(x) is not ArrayImpl and isinstance(x, _MAY_BE_REFS)
-    ]
+    examples = _core.one_of_each_class(leaves).items()
+    kinds = jax.Ref, jax.core.Tracer, jax.ShapeDtypeStruct
+    classes = [cls for cls, x in examples if type(x) is not ArrayImpl and isinstance(x, kinds)]
     found = _core.positions_of_classes(leaves, classes) if classes else []
     return [i for i in found if is_ref(leaves[i])]
 

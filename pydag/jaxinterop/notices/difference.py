@@ -45,34 +45,28 @@ def explain_miss(source: Source, content: Content, known: Sequence[Content]) -> 
     _logger.warning("%s is traced again: its arguments differ\n%s", source.text, shown)
 
 
-class ChangingNumbers:
-    """Warns of a function once."""
+def has_changing_number(source: Source, contents: Sequence[Content]) -> bool:
+    """Whether a number changed in each of the last three traces. Warns of it.
 
-    def __init__(self, source: Source) -> None:
-        self._source, self._has_warned = source, False
-
-    def check(self, contents: Sequence[Content]) -> None:
-        """Warns if a number changed in each of the last three traces.
-
-        Args:
-            contents: Of the arguments of the last traces.
-        """
-        last, content = contents[-_TRACES:], contents[-1]
-        alike = all(c.key == content.key and c.positions == content.positions for c in last)
-        if self._has_warned or len(last) < _TRACES or not alike:
-            return
-        for i, position in enumerate(content.positions):
-            values = [c.values[i] for c in last]
-            changes = not any(itertools.starmap(_core.is_same_value, itertools.pairwise(values)))
-            # A flag, which has two values, doesn't compile again and again.
-            are_counts = all(is_number(x) and not isinstance(x, bool | np.bool_) for x in values)
-            if changes and are_counts:
-                self._has_warned = True
-                self._source.warn(
-                    f"{self._source.text} is compiled anew for each value of "
-                    f"{path_texts(content.spec, CALL)[position]}, a number of a module: "
-                    f"{', '.join(map(short_repr, values))}\n  A module's numbers are static. Make "
-                    "it an array: jnp.asarray(value).",
-                    UserWarning,
-                )
-                return
+    Args:
+        contents: Of the arguments of the last traces.
+    """
+    last, content = contents[-_TRACES:], contents[-1]
+    alike = all(c.key == content.key and c.positions == content.positions for c in last)
+    if len(last) < _TRACES or not alike:
+        return False
+    for i, position in enumerate(content.positions):
+        values = [c.values[i] for c in last]
+        changes = not any(itertools.starmap(_core.is_same_value, itertools.pairwise(values)))
+        # A flag, which has two values, doesn't compile again and again.
+        are_counts = all(is_number(x) and not isinstance(x, bool | np.bool_) for x in values)
+        if changes and are_counts:
+            source.warn(
+                f"{source.text} is compiled anew for each value of "
+                f"{path_texts(content.spec, CALL)[position]}, a number of a module: "
+                f"{', '.join(map(short_repr, values))}\n  A module's numbers are static. Make "
+                "it an array: jnp.asarray(value).",
+                UserWarning,
+            )
+            return True
+    return False

@@ -6,7 +6,6 @@ of the argument is two objects in it.
 """
 
 import itertools
-import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -36,45 +35,20 @@ StartsEqual = Callable[[Leaf], bool]
 """Whether a leaf that a function gets had one value everywhere when a caller passed it."""
 
 
-class Start:
-    """The arrays with which a function was made. They aren't owned.
-
-    They are read when JAX traces the function, if a tie looks lost, and the answers serve all
-    traces. Tracers, and arrays of which this process has a part only, aren't read.
+def started_equal(arrays: dict[int, Any], inside: Sequence[Leaf], leaf: Leaf) -> bool:
+    """Whether one of the leaves that a function gets had one value everywhere at the first call.
 
     Args:
-        leaves: The traced leaves of the arguments.
-        num_shared: How many objects are shared; without any, no tie is lost.
+        arrays: What was passed for them, by place: weak references. Answers, which serve all
+            traces, replace them.
     """
-
-    def __init__(self, leaves: Sequence[Leaf], num_shared: int) -> None:
-        arrays = leaves if num_shared else ()
-        self._arrays = [weakref.ref(x) if _is_readable(x) else None for x in arrays]
-        self._known = dict[int, bool]()
-
-    def starts_equal(self, inside: Sequence[Leaf]) -> StartsEqual:
-        """The answers for the leaves that stand for these arrays now."""
-        arrays, self._arrays = self._arrays, []
-        places = dict[int, int]()
-
-        def answer(leaf: Leaf) -> bool:
-            if not places:
-                places.update((id(leaf), place) for place, leaf in enumerate(inside))
-            place = places.get(id(leaf), -1)
-            if place in self._known or place not in range(len(arrays)):
-                return self._known.get(place, False) or has_one_value(leaf)
-            reference = arrays[place]
-            array = None if reference is None else reference()
-            self._known[place] = array is not None and has_one_value(array)
-            return self._known[place]
-
-        return answer
-
-
-def _is_readable(leaf: Leaf) -> bool:
-    if not isinstance(leaf, jax.Array | np.ndarray) or isinstance(leaf, jax.core.Tracer):
-        return False
-    return not jax_private.is_ref(leaf) and getattr(leaf, "is_fully_addressable", True)
+    place = next((i for i, x in enumerate(inside) if x is leaf), -1)
+    known = arrays.get(place)
+    if known is None:
+        return has_one_value(leaf)
+    if not isinstance(known, bool):
+        known = arrays[place] = has_one_value(known())
+    return known
 
 
 @jax.jit
@@ -83,8 +57,11 @@ def _are_equal(array: Any) -> Any:
 
 
 def has_one_value(array: Leaf) -> bool:
-    """Whether all elements of an array are equal; False if it can't be read."""
-    if not _is_readable(array) or getattr(array, "is_deleted", bool)():
+    """Whether all elements are equal; False if they can't be read here, as those of tracers."""
+    is_array = isinstance(array, jax_private.ArrayImpl | np.ndarray)
+    if not is_array or not getattr(array, "is_fully_addressable", True):
+        return False
+    if getattr(array, "is_deleted", bool)():  # such as a donated one
         return False
     with jax.transfer_guard("allow"), jax.ensure_compile_time_eval():
         return array.size < 2 or bool(_are_equal(array))
@@ -133,13 +110,10 @@ def _lost_tie(
         if pairs is None:
             continue
         leaves = [given.leaves[i] for i in Listing.of(given.spec).leaves_below(position)]
-        same = (
-            _have_one_type(leaves[a.leaf_numbers[i]], found[b.leaf_numbers[j]])
-            for i, j in pairs
-            if i in a.leaf_numbers
-        )
-        kept, own_leaves = set(map(id, found)), set(map(id, leaves))
-        is_another = kept <= set(map(id, given.leaves)) and not kept <= own_leaves
+        ours = ((leaves[a.leaf_numbers[i]], j) for i, j in pairs if i in a.leaf_numbers)
+        same = (_have_one_type(leaf, found[b.leaf_numbers[j]]) for leaf, j in ours)
+        kept = set(map(id, found))
+        is_another = kept <= set(map(id, given.leaves)) and not kept <= set(map(id, leaves))
         if is_another or not all(same):  # another argument, as it was given
             continue
         places = defaultdict[int, list[int]](list)  # for each object what it is in the result
@@ -177,8 +151,9 @@ def _have_one_type(one: Leaf, other: Leaf) -> bool:
     if is_number(one) and is_number(other):  # `jax.tree.map` changes those of modules, too
         return True
     if is_traced(one) and is_traced(other):
-        if jax_private.is_ref(one) or jax_private.is_ref(other):
-            return jax_private.is_ref(one) and jax_private.is_ref(other)
+        are_refs = jax_private.is_ref(one), jax_private.is_ref(other)
+        if any(are_refs):
+            return all(are_refs)
         same_shape = jnp.shape(one) == jnp.shape(other)
         return same_shape and jnp.result_type(one) == jnp.result_type(other)
     return _core.is_same_value(one, other)

@@ -14,7 +14,7 @@ from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.foreign.equinox_private import is_equinox_module
 from pydag.jaxinterop.packed.dag import Dag as PackedDag
 from pydag.jaxinterop.treatments.arguments import Spot, pick, spot_text
-from pydag.jaxinterop.updates.changes import Change, Changes, Given
+from pydag.jaxinterop.updates.changes import VALUES, Change, Changes, Given
 from pydag.structure.text import short_repr
 from pydag.typing import Dag
 
@@ -35,14 +35,14 @@ def warn_of_lost_updates(
         has_option: Whether the wrapper has the option `update_argnums`.
     """
     options = changes.before.options
-    nodes = nodes_of(result, options)
-    classes = {type(node) for node in nodes.values() if is_registered(node, options.namespace)}
+    nodes = _nodes_of(result, options)
+    classes = {type(node) for node in nodes.values() if _is_registered(node, options.namespace)}
     leaves = {id(leaf) for leaf in _core.leaves(result, namespace=options.namespace)}
     leaves.update(map(id, changes.leaves.values()))
 
     def is_lost(change: Change) -> bool:
         holders, earlier = changes.holders(change.place)
-        owners = [x for x in holders if is_registered(x, options.namespace)]
+        owners = [x for x in holders if _is_registered(x, options.namespace)]
         # A dict or list that nothing registered holds may be changed freely.
         is_free = not owners or all(owners[0] is not x for x in earlier)
         if is_free or type(owners[-1]) in classes:
@@ -82,7 +82,7 @@ def warn_of_unchangeable(given: Given, updated: Collection[Spot], source: Source
     """
     for spot in updated:
         [argument] = pick(given.tree, [spot])
-        nodes = nodes_of(argument, given.options).values()
+        nodes = _nodes_of(argument, given.options).values()
         leaves = _core.leaves(argument, namespace=given.options.namespace)
         if any(map(_can_change, nodes)) or all(jax_private.is_ref(x) for x in leaves):
             continue
@@ -102,33 +102,24 @@ def _can_change(node: Any) -> bool:
     return not (is_frozen or is_equinox_module(cls))
 
 
-_BUILTIN = (dict, list, tuple)
-
-
-def is_registered(node: Any, namespace: str) -> bool:
+def _is_registered(node: Any, namespace: str) -> bool:
     """Whether an object is an instance of a registered class: a module, a record, one of NNX's."""
-    if isinstance(node, _BUILTIN) or type(node).__module__ == "collections":
+    if isinstance(node, dict | list | tuple) or type(node).__module__ == "collections":
         return False
     return not _core.is_leaf(node, namespace=namespace)
 
 
-def nodes_of(tree: Dag, options: Options) -> dict[int, Any]:
+def _nodes_of(tree: Dag, options: Options) -> dict[int, Any]:
     """The objects with identity that hold something in a tree, and in Dags in it, by their ids."""
-    found: dict[int, Any] = {}
-
-    def note(node: Any) -> bool:
-        found[id(node)] = node
-        return False
-
-    waiting = [tree]
+    found, waiting = dict[int, Any](), [tree]
     for part in waiting:
-        leaves = _core.leaves(part, is_leaf=note, namespace=options.namespace)
-        for leaf in leaves:
-            found.pop(id(leaf), None)
-        seen = {id(x) for x in waiting}
-        dags = (node for node in found.values() if isinstance(node, PackedDag))
-        waiting += [dag.tree for dag in dags if id(dag.tree) not in seen]
-    return {key: node for key, node in found.items() if not isinstance(node, tuple | type(None))}
+        given = Given.of(part, options, "tree")
+        leaves = set(map(id, given.leaves))
+        objects = {id(x): x for x in given.objects if not isinstance(x, VALUES)}
+        new = {key: x for key, x in objects.items() if key not in leaves and key not in found}
+        waiting += [node.tree for node in new.values() if isinstance(node, PackedDag)]
+        found |= new
+    return found
 
 
 def _cure(lost: Sequence[Change], changes: Changes, has_option: bool) -> str:

@@ -42,7 +42,7 @@ class Source:
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.__name__ = name_of(fun)
-        self.is_run = not getattr(fun, "is_only_traced", False)
+        self.is_run = True
         qualified = getattr(fun, "__qualname__", None)
         self.__qualname__ = qualified if isinstance(qualified, str) else self.__name__
         inner = inspect.unwrap(fun)

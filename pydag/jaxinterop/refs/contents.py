@@ -48,11 +48,6 @@ def are_replaceable(refs: Iterable[Any]) -> bool:
     return _may_replace() and all(map(jax_private.is_ordinary_ref, refs))
 
 
-def written_among(traced: Any, refs: Collection[int]) -> frozenset[int]:
-    """Into which of these of its arguments a traced function writes."""
-    return jax_private.written_inputs(traced).intersection(refs)
-
-
 def check_not_closed_over(
     traced: Any, leaves: Sequence[Leaf], refs: Sequence[int], place: Callable[[int], str]
 ) -> bool:
@@ -97,7 +92,7 @@ def with_contents(inner: Any, refs: Sequence[int], written: Sequence[int]) -> Ca
         inside = list(leaves)
         for i in refs:
             inside[i] = jax.new_ref(inside[i])
-        found = written_among(inner.trace(*inside), refs)
+        found = jax_private.written_inputs(inner.trace(*inside)).intersection(refs)
         if not found.issubset(written):
             raise WritesMoreError(found)
         result = inner(*inside)

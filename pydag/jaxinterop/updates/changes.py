@@ -19,7 +19,7 @@ from pydag.structure.listing import Listing
 from pydag.structure.walk import Walk
 from pydag.typing import Dag, Leaf, Path
 
-_VALUES = (tuple, type(None))  # have no identity
+VALUES = (tuple, type(None))  # have no identity
 
 
 class Given(NamedTuple):
@@ -38,18 +38,6 @@ class Given(NamedTuple):
         namespace, identity = options.namespace, options.identity
         parts = _core.flatten_with_objects(tree, roots, namespace=namespace, identity=identity)
         return cls(tree, *parts, options, roots)
-
-    def changes(
-        self, spots: Collection[Spot] = (), copies: Mapping[int, int] | None = None
-    ) -> "Changes":
-        """What has changed since then. See `Changes`."""
-        try:
-            now = Given.of(self.tree, self.options, self.roots)
-        except (TypeError, ValueError):
-            now = self  # such as a cycle: the next flatten raises it
-            if spots:
-                raise
-        return Changes(self, now, spots, copies or {})
 
 
 class Place(NamedTuple):
@@ -87,9 +75,15 @@ class Changes:
     """
 
     def __init__(
-        self, before: Given, now: Given, spots: Collection[Spot], copies: Mapping[int, int]
+        self, before: Given, spots: Collection[Spot] = (), copies: Mapping[int, int] | None = None
     ) -> None:
-        self.before, self._now, self._copies = before, now, copies
+        try:
+            now = Given.of(before.tree, before.options, before.roots)
+        except (TypeError, ValueError):
+            now = before  # such as a cycle: the next flatten raises it
+            if spots:
+                raise
+        self.before, self._now, self._copies = before, now, copies or {}
         self.own, self.others, self.untouched = list[Change](), list[Change](), list[Spot]()
         self.structures = list[tuple[Spot, PyDagSpec, PyDagSpec]]()
         self.ties = list[tuple[Place, Place, bool]]()
@@ -140,7 +134,7 @@ class Changes:
                     self._met[0][keys[0]] = self._met[1][keys[1]] = place
                     if number is not None:
                         self.leaves[number] = new
-                    elif not isinstance(node := self._now.objects[j], _VALUES):
+                    elif not isinstance(node := self._now.objects[j], VALUES):
                         self.objects[id(node)] = i
             if old is not new:
                 found.append(Change(place, number, old, new))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees that go through a loop: JAX carries their arrays, and the refs stay outside."""
 
-import copy
 import types
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import jax
 
 import pydag._core as _core
-from pydag.jaxinterop.calls.run import names_in_body, run_body
+from pydag.jaxinterop.calls.run import first_arrays, names_in_body, run_body
 from pydag.jaxinterop.compiled.kept import kept_for
 from pydag.jaxinterop.compiled.models import holder_of_model
 from pydag.jaxinterop.content.content import Content, take_apart
@@ -17,7 +16,6 @@ from pydag.jaxinterop.content.leaves import is_number, is_traced
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import path_texts
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import Packed, packed_of, parts_of, unpack, without_refs
 from pydag.jaxinterop.refs.contents import threaded
@@ -52,7 +50,7 @@ class Carried:
         self.refs = [leaves[i] for i in self._positions]
         self._threaded = self.refs if takes_contents and jax_private.is_staging() else []
         arrays = [x for i, x in enumerate(leaves) if i not in self._positions]
-        self._start = Start(arrays, content.spec.num_shared)
+        self._first = first_arrays(arrays, content.spec.num_shared)
 
     def start(self, leaves: Sequence[Leaf]) -> Any:
         """What JAX carries first."""
@@ -109,13 +107,13 @@ class Carried:
         check_function(fun)
 
         def make(get: Callable[[], Any]) -> Callable[..., Any]:
-            source, start = Source(get()), copy.copy(self._start)  # each keeps its own answers
+            source, first = Source(get()), dict(self._first)  # each keeps its own answers
 
             def flat(*args: Any) -> Any:
                 *given, refs = args
-                equal = start.starts_equal(next(parts_of(x)[0] for x in given if type(x) is Packed))
+                starts = first, next(parts_of(x)[0] for x in given if type(x) is Packed)
                 trees = tuple(unpack(x, refs) if type(x) is Packed else x for x in given)
-                result = run_body(get(), trees, self.options, source, *names, starts_equal=equal)
+                result = run_body(get(), trees, self.options, source, *names, starts=starts)
                 return finish(result) if finish else self.match(result, CARRY, refs)
 
             flat.__name__ = source.__name__

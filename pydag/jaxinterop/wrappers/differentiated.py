@@ -13,13 +13,12 @@ from typing import Any
 import jax
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.calls.run import pair_of, run
+from pydag.jaxinterop.calls.run import first_arrays, pair_of, run
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.derivative import are_no_state, derivative, is_differentiable
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.shared_selection import selected
 from pydag.jaxinterop.notices.source import Source, named
 from pydag.jaxinterop.packed.packed import pack, unpack
@@ -143,8 +142,8 @@ class Differentiated:
         (rest, kwargs), own = self._rest.build(self._others), self.content.build(inside)
         mine = dict(zip(self._numbers, own, strict=True))
         tree = tuple(mine.get(number, arg) for number, arg in enumerate(rest)), kwargs
-        equal = Start(self._leaves, self.content.spec.num_shared).starts_equal(inside)
-        more: dict[str, Any] = {"updated": updated, "starts_equal": equal, "origin": self._call}
+        starts = first_arrays(self._leaves, self.content.spec.num_shared), inside
+        more: dict[str, Any] = {"updated": updated, "starts": starts, "origin": self._call}
         result, update = run(fun, tree, self.options, source, is_staged=False, **more)
         return result, update, [ref[...] for ref in refs]
 

@@ -7,8 +7,8 @@ from typing import Any, Unpack
 import jax
 
 from pydag.jaxinterop.calls.call import Call
+from pydag.jaxinterop.compiled import stages
 from pydag.jaxinterop.compiled.function import CompiledFunction, Settings
-from pydag.jaxinterop.compiled.stages import Stages, described
 from pydag.jaxinterop.content.content import PLAIN
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.content.paths import CALL
@@ -38,7 +38,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Dag:
     ((2, 3), True)
     """
     check_function(fun)
-    return Stages(_only_traced(fun, PLAIN, Chosen()), fun).eval_shape(*args, **kwargs)
+    return stages.eval_shape(_only_traced(fun, PLAIN, Chosen()), fun, *args, **kwargs)
 
 
 @with_wrapper_options
@@ -71,7 +71,7 @@ def make_jaxpr(
 
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
-        given: Any = described(compiled.arranged(args, kwargs), own, CALL)
+        given: Any = stages.described(compiled.arranged(args, kwargs), own, CALL)
         call = Call(given[0], given[1], own)
         flat = call.function(
             lambda: fun, compiled.source, lambda result, refs: pack(result, own, refs)

@@ -10,12 +10,11 @@ import jax.numpy as jnp
 
 import pydag._core as _core
 from pydag.errors import SharingError
-from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.calls.run import first_arrays, run
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_array, is_like_array
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.lost_tie import Start
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
 from pydag.jaxinterop.packed.packed import unpack
@@ -120,7 +119,7 @@ def vmap(
             parts.append((mine, content, len(found)))
         own.check_selects((args, kwargs))
         _check_refs(leaves, by_leaf, paths)
-        start = Start(leaves, sum(content.spec.num_shared for _, content, _ in parts))
+        first = first_arrays(leaves, sum(content.spec.num_shared for _, content, _ in parts))
 
         def flat(*inside: Any) -> Any:
             waiting, built = iter(inside), dict[int, Any]()
@@ -129,7 +128,7 @@ def vmap(
                 built.update(zip(mine, trees, strict=True))
             given = [built[i] for i in range(len(groups))]
             call = tuple(given[: len(args)]), dict(zip(kwargs, given[len(args) :], strict=True))
-            result, _ = run(fun, call, own, source, starts_equal=start.starts_equal(inside))
+            result, _ = run(fun, call, own, source, starts=(first, inside))
             refs = jax_private.ref_positions(inside)
             return outputs.pack(result, {id(inside[i]): number for number, i in enumerate(refs)})
 
