@@ -556,4 +556,4 @@ def test_paths_in_a_list() -> None:
     with pytest.raises(TypeError, match=r"argument of its own: \('blocks', 0\), \('head',\)\."):
         untie(NAMED, ["blocks.0", "head"])  # type: ignore[arg-type]  # that is the point
     with pytest.raises(TypeError, match=r"a tuple, such as \('blocks', 0, 'weight', 0\) or"):
-        untie(NAMED, "zzz")  # type: ignore[arg-type]
+        untie(NAMED, "zzz")  # type: ignore[arg-type]  # that is the point

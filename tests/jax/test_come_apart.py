@@ -331,7 +331,7 @@ def test_in_a_loop_in_a_loop() -> None:
 
 def test_under_vmap() -> None:
     """Each row comes apart."""
-    run: Any = lambda lax: lambda x: LOOPS["scan"](lax, two, both(x))  # noqa: E731
+    run: Any = lambda lax: lambda x: LOOPS["scan"](lax, two, both(x))  # noqa: E731  # short
     assert alike(pj.vmap(run(pj))(ROW), jax.vmap(run(jax.lax))(ROW))
 
 
@@ -369,7 +369,7 @@ def test_what_differs_in_more_than_sharing_is_an_error() -> None:
 
 def test_associative_scan() -> None:
     """What the function makes two of is two in its arguments and in the result."""
-    combine = lambda p, q: {"a": p["a"] * q["a"], "b": q["a"] * p["b"] + q["b"]}  # noqa: E731
+    combine = lambda p, q: {"a": p["a"] * q["a"], "b": q["a"] * p["b"] + q["b"]}  # noqa: E731  # short
     row = ROW + 1
     how: Any
     for how in ({}, {"reverse": True}):

@@ -266,7 +266,7 @@ def test_another_shape_is_no_other_start() -> None:
     """What was found equal when the program was made stays silent when JAX traces it again."""
     step = pj.jit(lambda tree: plain(tree))
     for size in (2, 3, 4):
-        assert warned(lambda size=size: step(Net(z := jnp.zeros(size), z))) == []  # type: ignore[misc]
+        assert warned(lambda size=size: step(Net(z := jnp.zeros(size), z))) == []  # type: ignore[misc]  # an untyped base
 
 
 def test_arrays_are_read_only_where_a_tie_looks_lost(monkeypatch: pytest.MonkeyPatch) -> None:

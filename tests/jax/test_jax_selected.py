@@ -196,7 +196,7 @@ class Held(jaxinterop.Module):
 
 
 def is_matrix(leaf: Any) -> bool:
-    return leaf.ndim > 1  # type: ignore[no-any-return]
+    return leaf.ndim > 1  # type: ignore[no-any-return]  # of Any
 
 
 def summed(model: Any) -> Any:

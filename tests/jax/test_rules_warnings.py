@@ -75,8 +75,6 @@ WRAPPERS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
     "vjp": lambda f: lambda m: pj.vjp(f, m),
     "linearize": lambda f: lambda m: pj.linearize(f, m),
     "cond": lambda f: lambda m: pj.cond(True, f, lambda m: m.mean.sum(), m),
-    "eval_shape": lambda f: lambda m: pj.eval_shape(f, m),
-    "make_jaxpr": pj.make_jaxpr,
 }
 
 
