@@ -53,6 +53,14 @@ def map_two(peer: Peer, tree: Any, options: Options, seen: list[Any]) -> Any:
     return result
 
 
+def partition(peer: Peer, tree: Any, options: Options, seen: list[Any]) -> Any:
+    """A node in which pydag has put None is opened once more: that isn't compared."""
+    is_int = logged(seen, lambda x: isinstance(x, int))
+    result = peer.partition(is_int, tree, **options)
+    sp.EVENTS.clear()
+    return result
+
+
 CALLS: dict[str, Call] = {
     "iter": lambda peer, tree, options, seen: list(peer.iter(tree, **options)),
     "is_leaf": lambda peer, tree, options, seen: peer.is_leaf(tree, **options),
@@ -74,9 +82,7 @@ CALLS: dict[str, Call] = {
     "replace_nones": lambda peer, tree, options, seen: peer.replace_nones(
         0, tree, options["namespace"]
     ),
-    "partition": lambda peer, tree, options, seen: peer.partition(
-        logged(seen, lambda x: isinstance(x, int)), tree, **options
-    ),
+    "partition": lambda peer, tree, options, seen: partition(peer, tree, options, seen),
     "partition with a filling": lambda peer, tree, options, seen: peer.partition(
         logged(seen, lambda x: x is None), tree, fillvalue=..., **options
     ),

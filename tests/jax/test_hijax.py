@@ -74,7 +74,9 @@ if hasattr(hijax, "HiPrim"):
         """The sum of both."""
 
         def __init__(self, of: Any) -> None:
-            self.in_avals, self.out_aval, self.params = (of,), hijax.ShapedArray((of.n,), F32), {}
+            params: dict[str, Any] = {}
+            self.in_avals, self.out_aval = (of,), hijax.ShapedArray((of.n,), F32)
+            self.params = params
             super().__init__()  # type: ignore[no-untyped-call, unused-ignore]  # untyped
 
         def expand(self, value: Any) -> Any:

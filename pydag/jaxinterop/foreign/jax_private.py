@@ -74,7 +74,8 @@ def is_top_level() -> bool:
 
 def is_staging() -> bool:
     """Whether JAX stages out what it is given; under `jax.disable_jit()` it runs it as it is."""
-    return not jax.config.jax_disable_jit
+    config: Any = jax.config  # its attributes have no types in older JAX
+    return not config.jax_disable_jit
 
 
 def is_of_this_trace(tracer: Any) -> bool:
