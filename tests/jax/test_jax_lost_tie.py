@@ -342,3 +342,31 @@ def test_the_cure_of_a_shared_selection(tree: Any, wrt: Any, cure: list[str]) ->
     assert told(lambda: pj.grad(total, wrt=named)(tree)) == []
     gradient = pj.grad(total, wrt=named)(tree)
     assert len([x for x in pydag.dag_leaves(gradient) if isinstance(x, jax.Array)]) == 2
+
+
+class Moments(pj.Module):
+    """A mean and a variance."""
+
+    def __init__(self, start: Any) -> None:
+        self.mean = self.var = start
+
+
+BODIES: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
+    "scan": lambda f, m: pj.scan(lambda m, _: (f(m), None), m, length=2),
+    "fori_loop": lambda f, m: pj.fori_loop(0, 2, lambda _, m: f(m), m),
+    "while_loop": lambda f, m: pj.while_loop(lambda m: m.mean.sum() < 0, f, m),
+}
+
+
+@pytest.mark.parametrize("loop", BODIES.values(), ids=BODIES)
+def test_what_starts_equal_in_a_carry(loop: Any) -> None:
+    """Zeros at two places of a module are silent in a loop; other arrays are a tie."""
+
+    def step(moments: Any) -> Any:
+        made = Moments(moments.mean + 1)
+        made.var = moments.var * 2
+        return made
+
+    loop(step, Moments(jnp.zeros(3)))
+    with pytest.warns(pj.LostTieWarning):
+        loop(lambda m: step(m), Moments(jnp.arange(3.0)))
