@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A module that is given as a tree: no function of pydag takes it for one leaf without a word."""
 
+import copy
 from abc import ABC
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 from torch_models import Language
 
@@ -85,3 +87,19 @@ def test_a_registered_module_is_a_node() -> None:
     with pytest.raises(TypeError, match="module_tree"):
         pydag.dag_leaves(own)
     assert len(pydag.dag_leaves(module_tree(own))) == 2
+
+
+def test_deep_copy() -> None:
+    """A deep copy has tensors of its own, as `copy.deepcopy` makes them, each object once."""
+    weight = nn.Parameter(torch.ones(2, 3), requires_grad=False)
+    view = torch.arange(6.0).as_strided((2, 3), (1, 2))
+    tree = {"weight": weight, "tied": [weight], "view": view, "module": Language(), "n": 1}
+    out, expected = pydag.dag_copy(tree, deep=True), copy.deepcopy(tree)
+    assert out["weight"] is out["tied"][0] is not weight
+    for name in ("weight", "view"):
+        one, other = out[name], expected[name]
+        assert type(one) is type(other)
+        assert (one.requires_grad, one.stride()) == (other.requires_grad, other.stride())
+        assert torch.equal(one, other)
+        assert one.data_ptr() != tree[name].data_ptr()  # type: ignore[attr-defined]
+    assert out["module"].head.weight is out["module"].embed.weight

@@ -7,6 +7,7 @@
 #include "rewrites/tie.h"
 #include "structure/paths.h"
 #include "walks/all_paths.h"
+#include "walks/copy.h"
 #include "walks/fold.h"
 #include "walks/iterate.h"
 #include "walks/map.h"
@@ -110,6 +111,7 @@ const Operation operations[] = {
     operation_of<flatten_with_paths>("flatten_with_path"),
     operation_of<flatten_with_accessors>("flatten_with_accessor"),
     nameless<copy>("copy"),
+    nameless<deep_copy>("deep_copy"),
     operation_of<deref>("deref"),
     operation_of<reref>("reref"),
     operation_of<set_deref_classes>("set_deref_classes"),

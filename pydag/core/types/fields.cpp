@@ -80,7 +80,7 @@ nb::object own_slots(nb::handle cls) {
     return names;
 }
 
-bool has_class_attribute(PyTypeObject *type, PyObject *name) { return class_attribute(type, name).value.is_valid(); }
+nb::object find_class_attribute(PyTypeObject *type, PyObject *name) { return class_attribute(type, name).value; }
 
 nb::object read_field(PyObject *object, const FieldAccess &field) {
     const nb::object owned_type = class_of(object);  // a key's `__eq__` may give the object another class

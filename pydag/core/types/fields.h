@@ -20,8 +20,11 @@ nb::object own_slots(nb::handle type);
 // The offset of the slot that holds the attribute; 0 if that is in `__dict__`.
 Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name);
 
-// Whether the class has the attribute, or inherits it. No code of its runs.
-bool has_class_attribute(PyTypeObject *type, PyObject *name);
+// What a class has under a name, or inherits; null if nothing. No code of its runs.
+nb::object find_class_attribute(PyTypeObject *type, PyObject *name);
+inline bool has_class_attribute(PyTypeObject *type, PyObject *name) {
+    return find_class_attribute(type, name).is_valid();
+}
 
 // Whether an assignment to the attribute goes to something that the class has, such as a property or a slot.
 bool takes_assignment(PyTypeObject *type, PyObject *name);

@@ -18,7 +18,4 @@ nb::object unflatten(const Structure &structure, PyObject *const *leaves, const 
 // From an iterable of leaves; ValueError where there are too few or too many.
 nb::object unflatten(const Structure &structure, nb::handle leaves);
 
-// A DAG with new containers and the same leaves, with the same sharing.
-nb::object copy(nb::handle tree, const FlattenOptions &options);
-
 }  // namespace pydag
