@@ -88,14 +88,14 @@ private:
 
 }  // namespace
 
-nb::object copy_known(nb::handle tree, const FlattenOptions &options, bool (*may_hold)(PyObject *leaf)) {
+nb::object copy_known(nb::handle tree, const FlattenOptions &options, bool only_values) {
     const CachedStructure known(tree.ptr(), options.setting());
     BorrowedObjects objects;
     if (known.must_ask() || !look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
     if (known.structure().nodes[0].is_leaf()) return nb::object();  // which may not be a tree
     const Structure &structure = known.structure();
-    for (uint32_t i = 0; may_hold && i < structure.num_nodes; ++i)
-        if (structure.nodes[i].is_leaf() && !may_hold(objects[i])) return nb::object();
+    for (uint32_t i = 0; only_values && i < structure.num_nodes; ++i)
+        if (structure.nodes[i].is_leaf() && !is_value(objects[i])) return nb::object();
     try {
         return KnownCopy(known.structure(), objects.data()).run();
     } catch (nb::python_error &) {  // the other way meets the error again, and names the path
@@ -104,7 +104,7 @@ nb::object copy_known(nb::handle tree, const FlattenOptions &options, bool (*may
 }
 
 nb::object copy(nb::handle tree, const FlattenOptions &options) {
-    if (nb::object made = copy_known(tree, options); made.is_valid()) return made;
+    if (nb::object made = copy_known(tree, options, false); made.is_valid()) return made;
     Flattened parts(tree, options);
     parts.remember();
     return unflatten(parts.structure(), parts.leaves().data());

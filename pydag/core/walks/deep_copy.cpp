@@ -11,13 +11,6 @@
 namespace pydag {
 namespace {
 
-// What `copy.deepcopy` gives back as it is.
-bool is_value(PyObject *leaf) {
-    return is_exact_str(leaf) || PyLong_CheckExact(leaf) || PyFloat_CheckExact(leaf) || PyBool_Check(leaf) ||
-           leaf == Py_None || PyBytes_CheckExact(leaf) || PyComplex_CheckExact(leaf) || PyType_Check(leaf) ||
-           PyFunction_Check(leaf) || PyCFunction_CheckExact(leaf) || PyRange_Check(leaf) || leaf == Py_Ellipsis;
-}
-
 // A copy in which nothing of the tree is left but what `copy.deepcopy` leaves, too. `memo` is the one of
 // `copy.deepcopy`: copies by the addresses of what they are copies of. It knows lists and dicts before their content is
 // copied, so that an object may refer back to one. User code gets the memo: it may lack what was put into it.
@@ -200,7 +193,7 @@ private:
 }  // namespace
 
 nb::object deep_copy(nb::handle tree, nb::handle copier, const FlattenOptions &options) {
-    if (nb::object made = copy_known(tree, options, is_value); made.is_valid()) return made;
+    if (nb::object made = copy_known(tree, options, true); made.is_valid()) return made;
     NodeObjects objects;
     Flattened parts(tree, options, &objects);
     parts.remember();
