@@ -8,6 +8,7 @@ nothing.
 
 import builtins
 import collections
+import functools
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
@@ -110,7 +111,10 @@ class ClassNames:
         self.namespace = namespace
         self.functions = FunctionNames() if functions is None else functions
         self._asked = None if asked is None else _by_name(asked)
-        self._classes = _by_name(cls for group in _registered(namespace) for cls in group)
+
+    @functools.cached_property
+    def _classes(self) -> dict[str, list[type]]:  # JAX's alone are many, and mostly none is asked for
+        return _by_name(cls for group in _registered(self.namespace) for cls in group)
 
     def knows(self, cls: type) -> bool:
         """Whether this very class is registered."""
