@@ -263,9 +263,15 @@ def unregister_pydag_node(cls: type, /, *, namespace: str = GLOBAL_NAMESPACE) ->
     return RegistryEntry(cls, flatten_func, unflatten_func, path_entry_type, kind, namespace)
 
 
+on_clear: list[Callable[[], object]] = []
+"""What clears caches of other parts of the package."""
+
+
 def clear_caches() -> None:
-    """Clear the core's caches of structures, keys and classes.
+    """Clear the caches of structures, keys and classes.
 
     This affects only the memory, and the time that the next calls take.
     """
     _core.clear_caches()
+    for clear in on_clear:
+        clear()

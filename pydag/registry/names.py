@@ -113,7 +113,9 @@ class ClassNames:
         self._asked = None if asked is None else _by_name(asked)
 
     @functools.cached_property
-    def _classes(self) -> dict[str, list[type]]:  # JAX's alone are many, and mostly none is asked for
+    def _classes(
+        self,
+    ) -> dict[str, list[type]]:  # JAX's alone are many, and mostly none is asked for
         return _by_name(cls for group in _registered(self.namespace) for cls in group)
 
     def knows(self, cls: type) -> bool:

@@ -329,3 +329,17 @@ def test_states_that_start_as_one_are_untied() -> None:
         assert "tree.copy" not in str(caught.value)
         new = mapped(reset, pydag.untie(first), later)
         assert new["obs"] is not new["info"]["first"]
+
+
+def test_what_is_remembered_of_a_structure() -> None:
+    """What is static is remembered by the classes of the leaves; other leaves are looked at anew."""
+
+    def count(x: Any) -> int:
+        return len(pj.tree.leaves({"x": x, "n": 2}))
+
+    for _ in range(2):
+        assert count(jnp.ones(2)) == count(np.ones(2)) == count(1.0) == 2
+        assert count("text") == count(None) == 1
+        for refused in (np.array(["a"], dtype=object), object(), {1, 2}):
+            with pytest.raises(TypeError, match=r"tree\['x'\] is"):
+                count(refused)

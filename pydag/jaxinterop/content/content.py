@@ -24,7 +24,7 @@ from pydag.typing import Dag, IsLeaf, Leaf
 from .leaves import is_number
 from .options import Options
 from .paths import Roots, path_texts
-from .static import check, static_positions
+from .static import check, leaves_of_modules, remember, remembered, static_positions
 
 PLAIN = Options()
 
@@ -106,10 +106,11 @@ class Content:
         A number that a module would hold becomes an array of no dimension: there, numbers are
         configuration. So a mask or a size for each array of a model has the model's structure.
         """
-        if any(map(is_number, _core.one_of_each_class(leaves).values())):
-            owned = frozenset[int]().union(*_core.module_leaves(self.spec))
+        owned, mixed = leaves_of_modules(self.spec)
+        if (owned or mixed) and any(map(is_number, _core.one_of_each_class(leaves).values())):
             places = zip(self.traced_positions(), leaves, strict=True)
-            leaves = [_as_array(x) if i in owned and is_number(x) else x for i, x in places]
+            by_module = owned | mixed
+            leaves = [_as_array(x) if i in by_module and is_number(x) else x for i, x in places]
         return self.build(leaves)
 
     def match(self, tree: Dag, roots: Roots, what: str = "") -> Sequence[Any]:
@@ -192,14 +193,20 @@ def take_apart(
     leaves, spec = flatten(*given, is_leaf=is_leaf, namespace=namespace, identity=identity)
     if by_tuples:
         leaves = [x.array if type(x) is Variable else x for x in leaves]
-    selected: list[int] = []
-    if options.static is not None:
-        selected = options.selected(leaves, spec, roots, is_result)
-    positions = static_positions(leaves, spec, roots, selected)
-    if is_leaf is not None:
-        positions = tuple(i for i in positions if _core.is_leaf(leaves[i], namespace=namespace))
+    is_plain = options.static is None and is_leaf is None
+    positions = remembered(leaves, spec) if is_plain else None
+    if positions is None:
+        selected: list[int] = []
+        if options.static is not None:
+            selected = options.selected(leaves, spec, roots, is_result)
+        positions = static_positions(leaves, spec, roots, selected)
+        if is_leaf is not None:
+            positions = tuple(i for i in positions if _core.is_leaf(leaves[i], namespace=namespace))
+        static = [leaves[i] for i in positions]
+        check(spec, roots, positions, static, selected, is_result)
+        if is_plain:
+            remember(leaves, spec, positions)
     values = tuple([leaves[i] for i in positions])
-    check(spec, roots, positions, values, selected, is_result)
     content = Content(spec if is_result else _core.spec_key(spec), positions, values)
     return list(content.traced_among(leaves)), content
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The static leaves of a tree, and what else in it JAX doesn't see: which, and checks of them."""
 
+import collections
 import functools
 import inspect
 from collections.abc import Collection, Sequence
@@ -15,6 +16,7 @@ from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.functools import partial
 from pydag.jaxinterop.foreign.jax_private import function_in
+from pydag.registry.functions import on_clear
 from pydag.registry.latest import declared_fields
 from pydag.registry.weak_table import WeakTable
 from pydag.structure.listing import Listing
@@ -70,17 +72,55 @@ def static_positions(
     return tuple(sorted({*owned, *selected, *untraced(leaves)}))
 
 
+_MOST = 64  # leaves of a tree whose static leaves are remembered
+_remembered: WeakTable[dict[tuple[type, ...], tuple[int, ...]]] = WeakTable()
+"""Of a structure that lives, by the classes of its leaves."""
+_alive = collections.deque[PyDagSpec](maxlen=16)
+"""The last structures of which something is remembered."""
+on_clear.append(_alive.clear)
+
+
+def remembered(leaves: Sequence[Leaf], spec: PyDagSpec) -> tuple[int, ...] | None:
+    """The positions of the static leaves, where no more than their classes decides; else None."""
+    found = _remembered.get(spec, None) if len(leaves) <= _MOST else None
+    positions = None if found is None else found.get(tuple(map(type, leaves)))
+    if positions is None or not found:
+        return None
+    arrays = [leaf for leaf in leaves if type(leaf) is np.ndarray]
+    return positions if not arrays or _have_known_dtypes(arrays) else None
+
+
+def remember(leaves: Sequence[Leaf], spec: PyDagSpec, positions: tuple[int, ...]) -> None:
+    """Remembers checked positions, if a check of other leaves of these classes would pass, too."""
+    if len(leaves) > _MOST or _may_hold_arrays(spec):
+        return
+    for leaf in leaves:
+        is_plain = type(leaf) in ATOMS or is_number(leaf) or is_class_traced(leaf)
+        if not is_plain and type(leaf) is not np.ndarray:
+            return
+    known = _remembered.get(spec, {})
+    if not known:
+        _alive.append(spec)
+    if len(known) < _MOST:
+        _remembered.set(spec, {**known, tuple(map(type, leaves)): positions})
+
+
 # Of a structure that lives: which leaves modules own, and which they own by one path of several.
 _owned: WeakTable[tuple[frozenset[int], ...]] = WeakTable()
 
 
-def _owned_by_modules(numbers: list[int], spec: PyDagSpec, roots: Roots) -> list[int]:
-    """The positions, among those of numbers, where a module owns the number."""
+def leaves_of_modules(spec: PyDagSpec) -> tuple[frozenset[int], ...]:
+    """The positions of leaves that modules own by all paths, and by some of several."""
     known = _owned.get(spec, None)
     if known is None:
         known = tuple(map(frozenset, _core.module_leaves(spec)))
         _owned.set(spec, known)
-    owned, mixed = known
+    return known
+
+
+def _owned_by_modules(numbers: list[int], spec: PyDagSpec, roots: Roots) -> list[int]:
+    """The positions, among those of numbers, where a module owns the number."""
+    owned, mixed = leaves_of_modules(spec)
     for i in sorted(mixed.intersection(numbers)) if mixed else ():
         raise _two_owners(spec, i, roots)
     return numbers if len(owned) == spec.num_leaves else [i for i in numbers if i in owned]
@@ -117,10 +157,7 @@ def check(
             besides its children what is no value: a partial that JAX opens, its function, such as a
             method bound to a model; or a meta field, an array.
     """
-    classes: dict[type, bool] = {}
-    namespace = spec.namespace
-    _core.leaves_below(spec, lambda cls: classes.setdefault(cls, _holds_more(cls, namespace)))
-    if any(classes.values()):
+    if _may_hold_arrays(spec):
         _check_nodes(spec, roots, is_result)
     examples = _core.one_of_each_class(values) if values else {}
     # Text and numbers are values.
@@ -129,6 +166,14 @@ def check(
         i = positions[number]
         place = functools.partial(path_text, spec, roots, i)
         check_value(values[number], place, i in selected, is_result)
+
+
+def _may_hold_arrays(spec: PyDagSpec) -> bool:
+    """Whether a node has more than its children."""
+    classes: dict[type, bool] = {}
+    namespace = spec.namespace
+    _core.leaves_below(spec, lambda cls: classes.setdefault(cls, _holds_more(cls, namespace)))
+    return any(classes.values())
 
 
 _known: WeakTable[dict[str, bool]] = WeakTable()
