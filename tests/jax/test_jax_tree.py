@@ -332,10 +332,10 @@ def test_states_that_start_as_one_are_untied() -> None:
 
 
 def test_what_is_remembered_of_a_structure() -> None:
-    """What is static is remembered by the classes of the leaves; other leaves are looked at anew."""
+    """What is static is remembered by the classes of the leaves; others are looked at anew."""
 
     def count(x: Any) -> int:
-        return len(pj.tree.leaves({"x": x, "n": 2}))
+        return len(pj_tree.leaves({"x": x, "n": 2}))
 
     for _ in range(2):
         assert count(jnp.ones(2)) == count(np.ones(2)) == count(1.0) == 2
