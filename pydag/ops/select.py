@@ -18,6 +18,7 @@ is handed down the DAG, once along each edge.
 """
 
 import functools
+import operator
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
@@ -57,10 +58,9 @@ def _no_such_path(text: str, spec: PyDagSpec, depth: int) -> ValueError:
 
 
 def _by_class(classes: tuple[type, ...], spec: PyDagSpec, leaves: Sequence[Leaf]) -> list[bool]:
-    below = _core.leaves_below(spec, lambda cls: issubclass(cls, classes))
-    return [
-        is_below or isinstance(leaf, classes) for is_below, leaf in zip(below, leaves, strict=True)
-    ]
+    found = [isinstance(leaf, classes) for leaf in leaves]
+    below = [] if all(found) else _core.leaves_below(spec, lambda cls: issubclass(cls, classes))
+    return list(map(operator.or_, found, below)) if below else found
 
 
 _Link = tuple[int, Any]  # a step, and the link of the steps before it; None at the root
@@ -309,8 +309,11 @@ masks: dict[type, Callable[[Any, Where], Any]] = {}
 
 def selector(where: Where, namespace: str = "", asked: Selector = _all) -> Selector:
     """A function that returns for each leaf of a structure whether `where` selects it."""
-    if type(where) is types.FunctionType:  # the usual case: no tree and no other selection
+    # The usual cases: no tree, and no other selection.
+    if type(where) is types.FunctionType:
         return lambda leaves, spec: _by_predicate(where, spec, leaves, asked)
+    if type(where) is type:
+        return lambda leaves, spec: _by_class((where,), spec, leaves)
     return lambda leaves, spec: select_matching(where, spec, leaves, namespace, asked)
 
 
