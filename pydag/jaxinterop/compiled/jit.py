@@ -89,8 +89,9 @@ def jit(
     if fun is None:
         del given["fun"], given["jax_options"]
         return functools.partial(jit, **given, **jax_options)
-    for name in jax_options.keys() - inspect.signature(jax.jit).parameters.keys():
-        raise_unexpected(name)
+    if jax_options:
+        for name in jax_options.keys() - inspect.signature(jax.jit).parameters.keys():
+            raise_unexpected(name)
     _check_holds_no_model(fun, namespace)
     options = Options(namespace, identity, static)
     chosen = (
@@ -100,17 +101,17 @@ def jit(
     )
     for spot in chosen[0] & chosen[2]:
         raise ValueError(f"{spot_text(spot)} can't be both static and updated")
-    # JAX checks its own options, and the numbers of arguments.
-    jax.jit(
-        fun,
-        static_argnums=static_argnums,
-        static_argnames=static_argnames,
-        donate_argnums=donate_argnums,
-        donate_argnames=donate_argnames,
-        **jax_options,
-    )
 
     def make(get: Callable[[], Any]) -> CompiledFunction:
+        # JAX checks its own options, and the numbers of arguments.
+        jax.jit(
+            fun,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            **jax_options,
+        )
         given = Settings(*chosen, (in_shardings, out_shardings), jax_options)
         return CompiledFunction(get, Source(fun), options, given)
 

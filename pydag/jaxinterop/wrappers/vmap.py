@@ -14,6 +14,7 @@ from pydag.jaxinterop.calls.run import first_arrays, run
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_array, is_like_array
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.paths import Roots
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.source import Source, named, wraps
 from pydag.jaxinterop.options import with_wrapper_options
@@ -106,8 +107,8 @@ def vmap(
         axes, items = (*axes, *[0] * len(kwargs)), (*args, *kwargs.values())
         names = [spot_text(spot) for spot in (*range(len(args)), *kwargs)]
         groups = [_group(*both, own) for both in zip(axes, items, strict=True)]
-        leaves, by_leaf, paths = list[Any](), list[Any](), list[str]()
-        parts: list[tuple[list[int], Content, int]] = []
+        leaves, by_leaf = list[Any](), list[Any]()
+        parts: list[tuple[list[int], Content, int, Roots]] = []
         for group in dict.fromkeys(groups):  # each has an identity table
             mine = [i for i, x in enumerate(groups) if x == group]
             tree, roots = tuple(items[i] for i in mine), tuple(names[i] for i in mine)
@@ -115,15 +116,18 @@ def vmap(
             prefix = tuple(axes[i] for i in mine) if isinstance(group, tuple) else group
             by_leaf += treatments(_IN, prefix, tree, content, own, roots)
             leaves += found
-            paths += content.paths(roots)
-            parts.append((mine, content, len(found)))
+            parts.append((mine, content, len(found), roots))
+
+        def paths() -> list[str]:
+            return [path for _, content, _, roots in parts for path in content.paths(roots)]
+
         own.check_selects((args, kwargs))
         _check_refs(leaves, by_leaf, paths)
-        first = first_arrays(leaves, sum(content.spec.num_shared for _, content, _ in parts))
+        first = first_arrays(leaves, sum(content.spec.num_shared for _, content, *_ in parts))
 
         def flat(*inside: Any) -> Any:
             waiting, built = iter(inside), dict[int, Any]()
-            for mine, content, count in parts:
+            for mine, content, count, _ in parts:
                 trees: Any = content.build(islice(waiting, count))
                 built.update(zip(mine, trees, strict=True))
             given = [built[i] for i in range(len(groups))]
@@ -132,11 +136,11 @@ def vmap(
             refs = jax_private.ref_positions(inside)
             return outputs.pack(result, {id(inside[i]): number for number, i in enumerate(refs)})
 
-        named(flat, source, lambda: paths)
+        named(flat, source, paths)
         try:
             found = jax.vmap(flat, tuple(by_leaf), outputs.prefix, **jax_options)(*leaves)
         except ValueError:
-            _check_sizes(leaves, by_leaf, paths, source)
+            _check_sizes(leaves, by_leaf, paths(), source)
             raise
         return unpack(found, [leaves[i] for i in jax_private.ref_positions(leaves)])
 
@@ -169,15 +173,17 @@ def _check_axes(name: str, axes: Any, options: Options) -> None:
             )
 
 
-def _check_refs(leaves: Sequence[Any], axes: Sequence[Any], paths: Sequence[str]) -> None:
+def _check_refs(
+    leaves: Sequence[Any], axes: Sequence[Any], paths: Callable[[], Sequence[str]]
+) -> None:
     """Checks that a ref that is mapped is in the arguments of one group."""
     first: dict[int, int] = {}
     for i in jax_private.ref_positions(leaves):
         other = first.setdefault(id(leaves[i]), i)
         if other != i and (axes[i], axes[other]) != (None, None):
             raise SharingError(
-                f"one ref is in arguments of different in_axes\n  {paths[other]} is "
-                f"{_axis(axes[other])}\n  {paths[i]}, the same object, is {_axis(axes[i])}\n"
+                f"one ref is in arguments of different in_axes\n  {paths()[other]} is "
+                f"{_axis(axes[other])}\n  {paths()[i]}, the same object, is {_axis(axes[i])}\n"
                 "  Give both arguments the same in_axes, or pass the ref in one of them."
             )
 
