@@ -24,6 +24,10 @@ class Node:
 class Plain:
     """A leaf, which may refer to anything."""
 
+    owner: Any
+    refers: Any
+    to: Any
+
 
 def difference(a: Any, b: Any, original: Any) -> str:
     """Where two copies of an original part in type, value or sharing; tuples have no identity.
@@ -75,7 +79,7 @@ class Graph:
     def __init__(self, seed: int) -> None:
         self.choose = random.Random(seed)
         self.made: list[Any] = [np.arange(4.0), Plain(), 3, "text", None]
-        self.plain = [self.made[1]]
+        self.plain: list[Plain] = [self.made[1]]
         for _ in range(self.choose.randrange(25)):
             self.made.append(self.one())
         for leaf in self.plain:
@@ -156,8 +160,8 @@ def test_object_that_refers_to_a_node() -> None:
         lambda leaf: Node(a=leaf),
     ):
         leaf = Plain()
-        leaf.owner = make(leaf)  # type: ignore[attr-defined]
-        out = pydag.dag_copy([leaf.owner, leaf], deep=True)  # type: ignore[attr-defined]
+        leaf.owner = make(leaf)
+        out = pydag.dag_copy([leaf.owner, leaf], deep=True)
         assert out[1].owner is out[0]
         assert out[1] is not leaf
 
@@ -169,10 +173,10 @@ def test_registered_class() -> None:
         def __init__(self, a: Any, lock: Any) -> None:
             self.a, self.lock = a, lock  # which can't be copied
 
-    pydag.register_pydag_node(Pair, lambda p: ((p.a,), p.lock), lambda lock, c: Pair(*c, lock))
+    pydag.register_pydag_node(Pair, lambda p: ((p.a,), p.lock), lambda lock, c: Pair(c[0], lock))
     leaf = Plain()
     pair = Pair([leaf], threading.Lock())
-    leaf.owner = pair.a  # type: ignore[attr-defined]
+    leaf.owner = pair.a
     out = pydag.dag_copy({"one": pair, "two": pair}, deep=True)
     assert out["one"] is out["two"] is not pair
     assert out["one"].lock is pair.lock
@@ -214,7 +218,7 @@ class Hostile:
 def test_spoiled_memo() -> None:
     """A `__deepcopy__` that clears the memo and fills what is in it spoils only sharing."""
     shared: list[Any] = [np.ones(2)]
-    tree = {"a": shared, "b": [Hostile(), shared], "c": Hostile(), "d": shared}
+    tree: dict[str, Any] = {"a": shared, "b": [Hostile(), shared], "c": Hostile(), "d": shared}
     out = pydag.dag_copy(tree, deep=True)
     assert list(out) == ["a", "b", "c", "d"]
     assert out["a"][0].tolist() == out["d"][0].tolist() == [1.0, 1.0]

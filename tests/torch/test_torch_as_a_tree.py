@@ -93,7 +93,13 @@ def test_deep_copy() -> None:
     """A deep copy has tensors of its own, as `copy.deepcopy` makes them, each object once."""
     weight = nn.Parameter(torch.ones(2, 3), requires_grad=False)
     view = torch.arange(6.0).as_strided((2, 3), (1, 2))
-    tree = {"weight": weight, "tied": [weight], "view": view, "module": Language(), "n": 1}
+    tree: dict[str, Any] = {
+        "weight": weight,
+        "tied": [weight],
+        "view": view,
+        "module": Language(),
+        "n": 1,
+    }
     out, expected = pydag.dag_copy(tree, deep=True), copy.deepcopy(tree)
     assert out["weight"] is out["tied"][0] is not weight
     for name in ("weight", "view"):
@@ -101,5 +107,5 @@ def test_deep_copy() -> None:
         assert type(one) is type(other)
         assert (one.requires_grad, one.stride()) == (other.requires_grad, other.stride())
         assert torch.equal(one, other)
-        assert one.data_ptr() != tree[name].data_ptr()  # type: ignore[attr-defined]
+        assert one.data_ptr() != tree[name].data_ptr()
     assert out["module"].head.weight is out["module"].embed.weight
