@@ -15,7 +15,7 @@ import pytest
 from flax import nnx
 from hypothesis import given
 from hypothesis import strategies as st
-from operations import python_calls
+from operations import python_calls, run_apart
 
 import pydag
 from pydag import _core, jaxinterop
@@ -388,3 +388,21 @@ def test_a_training_step_of_nnx() -> None:
                 assert jnp.allclose(a, b, atol=1e-4)
     assert ours[0].again is ours[0].blocks[0]
     assert ours[1].step[...] == 3
+
+
+def test_flax_itself() -> None:
+    """With the switch in the environment, flax's functions open and build each object."""
+    source = """
+import os
+os.environ["PYDAG_STAND_INS"] = "0"
+import pydag
+from flax import nnx
+from pydag import _core
+from pydag.jaxinterop.registries import jax_registry
+model = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
+for _ in range(3):
+    copied = pydag.dag_copy(model)
+registration = jax_registry._registrations.get(type(model), (None, None))[1]
+print(_core.open_by_stand_in(registration, model), (copied.kernel[...] == model.kernel[...]).all())
+"""
+    assert run_apart(source).split()[-2:] == ["None", "True"]

