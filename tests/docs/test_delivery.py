@@ -83,7 +83,8 @@ def test_the_command_of_the_readme() -> None:
     commands = re.findall(r"^(make test\S*) +#", (ROOT / "README.md").read_text(), re.M)
     run = (ROOT / ".ci" / "run").read_text("utf-8")
     assert "\nrun make test\n" in run  # with python3
-    assert '\nrun make test-all PYTHON="$newest"\n' in run
+    assert '\nrun make test-all PYTHON="$newest" PYTEST_ARGS=--ignore=tests/core\n' in run
+    assert '\nrun make sanitize PYTHON="$newest"\n' in run  # the core's tests
     assert commands == ["make test"]
     workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))
     steps = [step.get("run") for step in workflow["jobs"]["all"]["steps"]]

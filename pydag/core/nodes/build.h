@@ -85,6 +85,12 @@ inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, si
     nb::raise("leaves and aliases are not built");
 }
 
+// A node without content that gets it later; None for kinds that are made with it.
+inline nb::object empty_node(Kind kind) {
+    if (kind == Kind::kList) return checked(PyList_New(0));
+    return kind == Kind::kDict ? checked(PyDict_New()) : nb::none();
+}
+
 // As `build_node`, where `source` is such a node already: `changed` has the indices, in the order of the structure,
 // of the children that aren't those of `source`. Another thread may have changed `source` since it was read.
 inline nb::object copy_node(Node node, PyObject *const *refs, PyObject *source, std::span<const uint32_t> changed,

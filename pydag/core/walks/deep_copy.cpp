@@ -55,9 +55,7 @@ private:
     };
 
     void open(Node node) {
-        nb::object shell = node.kind == Kind::kList   ? checked(PyList_New(0))
-                           : node.kind == Kind::kDict ? checked(PyDict_New())
-                                                      : nb::none();
+        nb::object shell = empty_node(node.kind);
         if (!shell.is_none()) note(objects_[position_], shell);
         shells_.push_new(std::move(shell));
     }
