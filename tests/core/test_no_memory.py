@@ -62,6 +62,7 @@ OPERATIONS = {
     "unflatten": lambda: pydag.dag_unflatten(spec, leaves),
     "unflatten iterator": lambda: pydag.dag_unflatten(spec, iter(leaves)),
     "copy": lambda: pydag.dag_copy(tree),
+    "deep copy": lambda: pydag.dag_copy(tree, deep=True),
     "map": lambda: pydag.dag_map(lambda x, y: y, tree, tree),
     "map_with_path": lambda: pydag.dag_map_with_path(lambda path, x: x, tree),
     "match": lambda: spec.flatten_up_to(tree),

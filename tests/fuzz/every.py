@@ -56,6 +56,7 @@ EVERY: dict[str, Call] = {
     "iter": lambda x, y, o: list(pydag.dag_iter(x, says, **o)),
     "iter, a part": lambda x, y, o: next(pydag.dag_iter(x, says, **o), None),
     "copy": lambda x, y, o: pydag.dag_copy(x, says, leaf=f, **o),
+    "deep copy": lambda x, y, o: pydag.dag_copy(x, says, deep=True, **o),
     "map": lambda x, y, o: pydag.dag_map(f, x, y, is_leaf=says, **o),
     "map_": lambda x, y, o: pydag.dag_map_(f, x, x, is_leaf=says, **o),
     "map with path": lambda x, y, o: pydag.dag_map_with_path(f, x, is_leaf=says, **o),

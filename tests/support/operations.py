@@ -72,6 +72,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "reref": lambda tree: pydag.reref(pydag.deref(tree)),
     "shared_objects": pydag.shared_objects,
     "copy leaves": lambda tree: pydag.dag_copy(tree, leaf=lambda x: x),
+    "deep copy": lambda tree: pydag.dag_copy(tree, deep=True),
     "fold": lambda tree: pydag.dag_fold(lambda node, below: len(below), tree),
     "fold with context": lambda tree: pydag.dag_fold(
         lambda node, below, context: context, tree, down=lambda node, context: 1 - context, init=0
