@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reference import NOTHING, CycleError, SharingError, SpecNode, distinct, flatten, shared
-from reference_kinds import FROZEN_DICTS, Callbacks, Registry, Shape, build_node
+from reference_kinds import FROZEN_DICTS, Callbacks, Registry, Shape, build_node, check_nones
 
 
 @dataclass(eq=False)
@@ -101,7 +101,10 @@ def reref(tree: Any, *, registry: Registry = NOTHING, **options: Any) -> Any:
             raise CycleError(node.path, node.path)
         if node not in memo:
             building.append(node)
-            memo[node] = make(node.shape, [visit(child) for child in node.children])
+            children = [visit(child) for child in node.children]
+            memo[node] = make(node.shape, children)
+            if spec.none_is_leaf and any(child is None for child in children):
+                check_nones(shape_of(node.shape), memo[node], children)
             building.pop()
         return memo[node]
 
@@ -110,7 +113,10 @@ def reref(tree: Any, *, registry: Registry = NOTHING, **options: Any) -> Any:
 
 def make(shape: Shape, children: list[Any]) -> Any:
     """What a node of a derefed tree stands for."""
-    if shape.cls is Anchor:
-        return children[0]
-    is_node = shape.cls is Node
-    return build_node(shape.aux[1] if is_node else shape, children)
+    return children[0] if shape.cls is Anchor else build_node(shape_of(shape), children)
+
+
+def shape_of(shape: Shape) -> Shape:
+    """The shape of the node for which a `Node` stands; any other is its own."""
+    found: Shape = shape.aux[1] if shape.cls is Node else shape
+    return found
