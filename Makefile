@@ -20,6 +20,7 @@
 # make test-lowest    all tests, with the lowest versions of optree, JAX, ... that pydag allows
 # make wheels    build sdist and wheels, for PYTHONS="python3.12 python3.13", check them: out/wheels/
 # make upstream  measure what upstream/ tells other projects, and write its tables; PyTorch takes 5 GB
+# make known-ties  write pydag/doctor/known_ties.json, what the models of transformers tie; takes 5 GB
 # make docs      write the guide and the reference, made from the docstrings, to out/docs/
 # make lock      write .ci/locked.txt anew, the versions that the workflow installs; needs uv
 # make format    let ruff and clang-format rewrite the sources
@@ -60,6 +61,7 @@ torch := .venv/torch-$(version)
 sanitized := .venv/sanitize-$(version)
 docs := .venv/docs-$(version)
 upstream := .venv/upstream-$(version)
+known_ties := .venv/known-ties-$(version)
 covered := .venv/coverage-$(version)
 
 core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
@@ -67,7 +69,7 @@ core_files := $(shell find pydag/core benchmarks -name '*.h' -o -name '*.cpp')
 sources := pyproject.toml README.md $(shell find pydag -name __pycache__ -prune -o -not -name '*.so' -print)
 
 .PHONY: help demo dev test test-all test-core test-threads test-lowest test-torch wheels lint types pytest \
-    sanitize fuzz coverage bench bench-instructions upstream docs lock format clean
+    sanitize fuzz coverage bench bench-instructions upstream known-ties docs lock format clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -173,6 +175,9 @@ upstream: $(upstream)/installed
 	for script in jax_refs jax_threads nnx_graph torch_ties safetensors_aliases; do \
 	    $(upstream)/bin/python upstream/$$script.py || exit 1; done
 
+known-ties: $(known_ties)/installed
+	cd .ci && ../$(known_ties)/bin/python -m known_ties
+
 # A warning is an error. Nothing of the package is run: its sources are read.
 docs: $(docs)/installed
 	NO_MKDOCS_2_WARNING=1 $(docs)/bin/mkdocs build --strict --quiet
@@ -195,6 +200,8 @@ $(docs)/installed: group := docs
 $(docs)/installed: settings := --requirements-only
 $(upstream)/installed: group := upstream
 $(upstream)/installed: settings := --requirements-only
+$(known_ties)/installed: group := known-ties
+$(known_ties)/installed: settings := --requirements-only
 $(test)/installed: group := test
 $(test)/installed: settings := --config-settings cmake.define.PYDAG_WERROR=ON
 # In `make test-all` this is the environment of the lines before.
