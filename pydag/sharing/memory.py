@@ -39,7 +39,7 @@ class MemoryKey(NamedTuple):
         return low, self.address + sum(step for step in steps if step > 0) + self.itemsize
 
 
-def memory_of(array: object) -> MemoryKey | None:
+def memory_of(array: object, on_meta: bool = False) -> MemoryKey | None:
     """The memory of an array; None if it is unknown, or if the array has no memory of its own.
 
     It is None for arrays without elements, for tensors on `meta` and fake ones, for tensors that
@@ -48,13 +48,14 @@ def memory_of(array: object) -> MemoryKey | None:
 
     Args:
         array: The array. The key is valid for as long as it lives.
+        on_meta: Whether a tensor on `meta` has a key, too: its storage replaces the memory.
     """
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     # A module that another thread is importing just now has no classes yet, and so no arrays.
     if (cls := getattr(numpy, "ndarray", None)) is not None and isinstance(array, cls):
         return _of_numpy(numpy, array)
     if (cls := getattr(torch, "Tensor", None)) is not None and isinstance(array, cls):
-        return _of_tensor(torch, array)
+        return _of_tensor(torch, array, on_meta)
     return None
 
 
@@ -76,7 +77,7 @@ def _of_numpy(numpy: Any, array: Any) -> MemoryKey | None:
     )
 
 
-def _of_tensor(torch: Any, tensor: Any) -> MemoryKey | None:
+def _of_tensor(torch: Any, tensor: Any, on_meta: bool) -> MemoryKey | None:
     if torch.nn.parameter.is_lazy(tensor) or tensor.is_nested or tensor.is_quantized:
         return None
     if tensor.layout is not torch.strided or not tensor.numel():
@@ -88,8 +89,13 @@ def _of_tensor(torch: Any, tensor: Any) -> MemoryKey | None:
     else:
         try:
             # A fake tensor names the device that it simulates; its storage names the real device.
-            device = str(tensor.untyped_storage().device)
-            address = 0 if device == "meta" else tensor.data_ptr()
+            storage = tensor.untyped_storage()
+            device, address = str(storage.device), 0
+            if device != "meta":
+                address = tensor.data_ptr()
+            elif on_meta:
+                device = f"the storage {storage._cdata} on meta"
+                address = 1 + tensor.storage_offset() * tensor.element_size()
         except RuntimeError:  # a batched tensor within `vmap`
             return None
         if not address:

@@ -22,6 +22,8 @@ def in_common(first: Iterable[str], second: Iterable[str]) -> tuple[dict[str, st
     other side without it.
     """
     sides = [{unwrapped(name): name for name in names} for names in (first, second)]
+    if sides[0].keys() == sides[1].keys():
+        return sides[0], sides[1]
     prefixes = [_prefix(sides[0], sides[1]), _prefix(sides[1], sides[0])]
     counts = [count for _, count in prefixes]
     number = counts.index(max(counts))

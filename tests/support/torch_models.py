@@ -23,6 +23,28 @@ class Language(nn.Module):
         return self.head(torch.tanh(self.block(self.embed(tokens))))
 
 
+class Longer(Language):
+    """One more head than the model that it comes from, tied as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.draft = nn.Linear(4, 7, bias=False)
+        self.draft.weight = self.embed.weight
+
+
+class Renamed(nn.Module):
+    """A wrapper that leaves its own part out of the names, as that of FSDP does."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+        """Those of the module in it."""
+        for name, parameter in super().named_parameters(*args, **kwargs):
+            yield name.removeprefix("inner."), parameter
+
+
 class Translator(nn.Module):
     """One embedding under four names, and one position table that is a buffer of two modules."""
 

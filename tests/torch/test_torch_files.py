@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import safetensors
 import torch
@@ -14,6 +15,7 @@ from torch.nn.utils import parametrizations
 
 from pydag.files import load, save
 from pydag.files.package import STRUCTURE
+from pydag.integrations.torch import keeping_ties, module_tree, tie_changes
 
 
 def tied() -> Any:
@@ -95,21 +97,75 @@ def test_their_reader_takes_our_file(path: Path, make: Any) -> None:
 
 @pytest.mark.parametrize("make", MODULES)
 def test_we_take_their_file(path: Path, make: Any) -> None:
-    """`load` reads what `save_model` wrote, tied as the module is, with `like` and without."""
+    """`load` reads what `save_model` wrote, tied as the module is: tensors if `like` has them."""
     module = make()
     save_model(module, str(path))
     groups: dict[int, set[str]] = {}
     for name, tensor in module.state_dict().items():
         groups.setdefault(tensor.data_ptr(), set()).add(name)
-    for found in (load(path), load(path, module.state_dict())):
+    with torch.device("meta"):
+        on_meta = make().state_dict()
+    likes = [module.state_dict(), module.state_dict(keep_vars=True), on_meta]
+    for found in (load(path), *(load(path, like) for like in likes)):
         found_groups: dict[int, set[str]] = {}
         for name, array in found.items():
             found_groups.setdefault(id(array), set()).add(name)
         assert {*map(frozenset, found_groups.values())} == {*map(frozenset, groups.values())}
+        for name, tensor in module.state_dict().items():
+            array, numbers = found[name], tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
+            if isinstance(array, torch.Tensor):
+                assert (array.dtype, array.shape, array.device) == (
+                    *(tensor.dtype, tensor.shape, torch.device("cpu")),
+                )
+                array = array.detach().reshape(-1).view(torch.uint8).numpy()
+            else:
+                assert str(array.dtype) == str(tensor.dtype).removeprefix("torch.")
+            assert array.tobytes() == numbers.tobytes()
+
+
+def test_tensors_of_the_kind_of_like(path: Path) -> None:
+    """A parameter gives a parameter, trained or frozen; the tensors are new, and can be written."""
+    module = tied()
+    module["head"].bias = nn.Parameter(torch.ones(5), requires_grad=False)
+    save(path, module_tree(module))
+    found = load(path, module_tree(module))
+    weight, bias = found["head"]["weight"], found["head"]["bias"]
+    assert weight is found["embed"]["weight"]
+    assert [type(x) for x in (weight, bias)] == [nn.Parameter] * 2
+    assert (weight.requires_grad, bias.requires_grad) == (True, False)
+    with torch.no_grad():
+        weight.zero_()
+    assert module["embed"].weight.any()
+    save(path, {"t": torch.ones(2), "a": np.ones(2), "n": 3, "d": torch.tensor(2.5)})
+    like = {"t": torch.zeros(2), "a": np.zeros(2), "n": 0, "d": torch.tensor(0.0)}
+    found = load(path, like)
+    assert [type(x) for x in found.values()] == [torch.Tensor, np.ndarray, int, torch.Tensor]
+    assert found["d"].shape == ()
+    part = load(path, like, only="['t']")
+    assert part["d"] is like["d"]
+
+
+@pytest.mark.parametrize("make", MODULES)
+def test_a_module_loads_what_save_wrote(path: Path, make: Any) -> None:
+    """Its own state dict says what is loaded; one on `meta` is given the tensors."""
+    module, other = make(), make()
+    save(path, module.state_dict())
+    other.load_state_dict(load(path, like=other.state_dict()))
+    with torch.device("meta"):
+        large = make()
+    with keeping_ties(large):
+        large.load_state_dict(load(path, like=large.state_dict()), assign=True)
+    assert tie_changes(module, large) == ""
     for name, tensor in module.state_dict().items():
-        bits = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        assert found[name].tobytes() == bits
-        assert str(found[name].dtype) == str(tensor.dtype).removeprefix("torch.")
+        for loaded in (other, large):
+            assert torch.equal(loaded.state_dict()[name].float(), tensor.float())
+
+
+def test_a_module_as_like(path: Path) -> None:
+    """A module is no tree of arrays: its state dict is."""
+    save(path, tied().state_dict())
+    with pytest.raises(TypeError, match=r"like.*is a torch\.nn\.Module\n.*state_dict\(load\(path"):
+        load(path, tied())
 
 
 def test_a_file_of_copies(path: Path) -> None:

@@ -19,6 +19,7 @@ from pydag.integrations.torch import (
     module_tree,
     tie_again,
     tie_changes,
+    tied_weights_keys,
     ties,
 )
 
@@ -111,6 +112,26 @@ def test_what_cannot_be_tied_again() -> None:
     assert model.head.weight is model.embed.weight is first
 
 
+def test_swapped_arguments() -> None:
+    """Where nothing is to be tied again, and the module has a tie that `before` hasn't."""
+    model, other = Language(), Language()
+    cut(other)
+    for before in (other, ties(other), other.state_dict(), module_tree(other)):
+        with pytest.raises(
+            ValueError, match=r"nothing to tie again: .*\n.*tie_again\(module, befo"
+        ):
+            tie_again(model, before)
+    for first in (ties(model), model.state_dict(), tied_weights_keys(model)):
+        with pytest.raises(TypeError, match=r"tie_again\(module, before\) takes a torch.*first"):
+            tie_again(first, other)
+    nothing: list[Any] = [[], (), {}, LANGUAGE, Language()]
+    for before in nothing:
+        tie_again(model, before)
+    tie_again(other, other)
+    tie_again(other, tied_weights_keys(model))
+    assert other.head.weight is other.embed.weight
+
+
 def test_a_model_that_is_visibly_cut() -> None:
     """`keeping_ties` warns, and names the cure; it goes on as ever."""
     model = Language()
@@ -175,6 +196,20 @@ def without(module: Any, name: str) -> dict[str, Any]:
     state = cloned(module)
     del state[name]
     return state
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_to_empty_of_a_module_with_values(overwrite: bool) -> None:
+    """Buffers are cut, and parameters if PyTorch replaces them: they are filled with zeros, too."""
+    torch.__future__.set_overwrite_module_params_on_conversion(overwrite)
+    try:
+        model = Translator()
+        [torch.full((7, 4), float(i)) for i in range(20)]  # what the next ones find in memory
+        with keeping_ties(model):
+            model.to_empty(device="cpu")
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(False)
+    assert tie_changes(Translator(), model) == ""
 
 
 @pytest.mark.parametrize("on_meta", [False, True])

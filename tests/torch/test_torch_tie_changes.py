@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch_models import LANGUAGE, MODELS, Language, Translator, cut
+from torch_models import LANGUAGE, MODELS, Language, Longer, Translator, cut
 
 import pydag
-from pydag.integrations.torch import module_tree, tie_changes, ties
+from pydag.integrations.torch import (
+    module_tree,
+    tie_again,
+    tie_changes,
+    tied_weights_keys,
+    ties,
+)
 
 models = pytest.mark.parametrize(("make", "tied"), MODELS)
 
@@ -117,20 +123,120 @@ def test_a_tie_to_something_else() -> None:
 
 
 def test_names_of_one_side() -> None:
-    """They don't count; where something else differs, they are listed once."""
+    """Other names than those of ties don't count; where something differs, they are listed once."""
     model = Translator()
     some = model.state_dict()
-    del some["head.weight"], some["head.bias"]
+    del some["head.bias"], some["encoder.layer.bias"]
     assert tie_changes(model, some) == tie_changes(some, model) == ""
     some["decoder.embed.weight"] = some["decoder.embed.weight"].clone()
     assert tie_changes(model, some).splitlines() == [
         "decoder.embed.weight was shared.weight, and is now a tensor of its own (equal)",
-        "only before: head.weight, head.bias",
+        "only before: encoder.layer.bias, head.bias",
     ]
     assert tie_changes(some, model).splitlines() == [
         "decoder.embed.weight and shared.weight were two tensors, and are now one",
-        "only after: head.weight, head.bias",
+        "only after: encoder.layer.bias, head.bias",
     ]
+
+
+def without_head(model: Any) -> Any:
+    del model.head
+    return model
+
+
+def quantized(model: Any) -> Any:
+    model.head = nn.Linear(4, 7, bias=False)
+    del model.head.weight
+    model.head.register_buffer("qweight", torch.zeros(7, 4, dtype=torch.int8))
+    return model
+
+
+def forms_of(model: Any) -> list[Any]:
+    """What can be given for a model, with all names."""
+    return [model, model.state_dict(), module_tree(model), ties(model), ties(model.state_dict())]
+
+
+@pytest.mark.parametrize("change", [without_head, quantized])
+def test_a_name_of_a_tie_that_is_gone(change: Any) -> None:
+    """The name is listed with the one that it was, whatever is given; and back, it is new."""
+    changed = change(Language())
+    saved = [LANGUAGE, json.loads(json.dumps(LANGUAGE)), tied_weights_keys(Language())]
+    for after in forms_of(changed):
+        for before in (*forms_of(Language()), *saved):
+            assert tie_changes(before, after).splitlines()[0] == (
+                "head.weight was embed.weight, and is gone"
+            )
+        for back in forms_of(Language()):
+            assert tie_changes(after, back).splitlines()[0] == (
+                "head.weight is new, and is embed.weight"
+            )
+
+
+def test_a_name_of_a_tie_that_is_new() -> None:
+    """It is no tensor that was untied before; where that is unknown, both are said."""
+    for after in forms_of(Longer()):
+        for before in forms_of(Language()):
+            assert tie_changes(before, after) == "draft.weight is new, and is embed.weight"
+            assert tie_changes(after, before) == "draft.weight was embed.weight, and is gone"
+        for before in (LANGUAGE, tied_weights_keys(Language())):
+            assert tie_changes(before, after) == (
+                "draft.weight is new, or was a tensor of its own, and is embed.weight"
+            )
+
+
+def test_the_anchor_or_the_whole_tie_is_gone() -> None:
+    """What is left takes the anchor's place; a state dict may lack a whole tie, a module not."""
+    model, whole = Language(), "head.weight was embed.weight, and is gone"
+    del model.embed
+    assert tie_changes(Language(), model) == "embed.weight was head.weight, and is gone"
+    del model.head
+    assert tie_changes(Language(), model) == tie_changes(ties(Language()), ties(model)) == whole
+    assert tie_changes(Language(), model.state_dict()) == ""
+    model = Translator()
+    for part in (model.encoder, model.decoder):
+        part.register_buffer("positions", part.positions, persistent=False)
+    assert tie_changes(model, model.state_dict()) == tie_changes(model.state_dict(), model) == ""
+
+
+def test_parametrized_and_wrapped_layers() -> None:
+    """Their names are others: gone is the old one, and new is the one that has the tie."""
+    model = Language()
+    nn.utils.parametrize.register_parametrization(model.head, "weight", nn.Identity())
+    lines = [
+        "head.weight was embed.weight, and is gone",
+        "head.parametrizations.weight.original is new, and is embed.weight",
+    ]
+    assert tie_changes(Language(), model).splitlines() == lines
+    model = Language()
+    model.head = nn.ModuleDict({"base": model.head, "adapter": nn.Linear(4, 7)})
+    wrapped = nn.ModuleDict({"base_model": model})
+    lines[1] = "head.base.weight is new, and is embed.weight"
+    for before in (Language(), ties(Language())):
+        for after in (model, wrapped):
+            assert tie_changes(before, after).splitlines()[:2] == lines
+
+
+def test_the_dict_of_tied_weights_keys() -> None:
+    """It is taken for either side, chains included; each tie is one parameter."""
+    keys, model = tied_weights_keys(Translator()), Language()
+    assert tie_changes(keys, Translator()) == tie_changes(Translator(), keys) == ""
+    assert ties({"c": "b", "b": "a", "d": "a", "e": "e"}) == (("a", "c", "b", "d"),)
+    cut(model)
+    assert tie_changes({"head.weight": "embed.weight"}, model) == (
+        "head.weight was embed.weight, and is now a tensor of its own (equal)"
+    )
+    assert tie_changes(tied_weights_keys(model), model) == ""
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [{"step": 3}, {"_extra_state": {"version": 3}}, {"state": {0: {"step": 3}}, "groups": []}],
+)
+def test_what_holds_no_tensor(empty: Any) -> None:
+    """A dict without a tensor is an error on either side."""
+    for call in (tie_changes, lambda a, b: tie_changes(b, a), lambda a, b: tie_again(b, a)):
+        with pytest.raises(TypeError, match="there are no tensors in this dict"):
+            call(empty, Language())
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,19 @@
 """`ties`: which names of a module, of a state dict, are one tensor."""
 
 import json
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch_models import LANGUAGE, MODELS, REPEATED, Language, Repeated
+from torch_models import LANGUAGE, MODELS, REPEATED, Language, Renamed, Repeated
 
 import pydag
-from pydag.integrations.torch import module_tree, ties
+from pydag import CycleError
+from pydag.integrations.torch import keeping_ties, module_tree, ties
+from pydag.integrations.torch.given import named_tensors
 
 models = pytest.mark.parametrize(("make", "tied"), MODELS)
 
@@ -118,6 +121,65 @@ def test_what_is_no_module() -> None:
         ties("model.safetensors")
     with pytest.raises(TypeError, match="give its item 'net'"):
         ties({"net": model})
+
+
+def random_module(rng: random.Random, depth: int = 4) -> Any:
+    """Modules with shared parts, parameters and buffers that are None, and none at all."""
+    module, parts = nn.Module(), [nn.Linear(2, 2, bias=rng.random() < 0.5), nn.ReLU()]
+    for name in "abc":
+        kind = rng.randrange(5)
+        if kind == 0:
+            module.register_parameter(name, rng.choice([None, nn.Parameter(torch.ones(2))]))
+        elif kind == 1:
+            module.register_buffer(name, rng.choice([None, torch.ones(2)]), rng.random() < 0.5)
+        elif kind == 2:
+            module.add_module(name, rng.choice([None, rng.choice(parts)]))
+        elif depth:
+            parts.append(random_module(rng, depth - 1))
+            module.add_module(name, rng.choice(parts))
+    return module
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_names_are_those_of_pytorch(seed: int) -> None:
+    """The same names in the same order, with the same tensors, in modules with shared parts."""
+    module = random_module(random.Random(seed))
+    expected = dict(module.named_parameters(remove_duplicate=False))
+    expected |= dict(module.named_buffers(remove_duplicate=False))
+    found = named_tensors(module)
+    assert list(found) == list(expected)
+    assert all(found[name] is tensor for name, tensor in expected.items())
+
+
+def test_names_of_a_module_with_functions_of_its_own() -> None:
+    """They are those that its own `named_parameters` gives."""
+    assert ties(Renamed(Language())) == LANGUAGE
+
+
+def test_only_tensors_that_meet_are_described(monkeypatch: Any) -> None:
+    """By object, then by address: of a module with ordinary ties no memory is described."""
+
+    def fail(tensor: Any, on_meta: bool = False) -> Any:
+        raise AssertionError(f"described: {tensor}")
+
+    monkeypatch.setattr("pydag.integrations.torch.identity.memory_of", fail)
+    model = Repeated()
+    assert ties(model) == REPEATED
+    module_tree(model)
+    with keeping_ties(model):
+        model.load_state_dict(Repeated().state_dict())
+    with torch.device("meta"):
+        assert ties(Repeated()) == REPEATED
+    with pytest.raises(AssertionError, match="described"):
+        ties(model.state_dict())
+
+
+def test_a_module_within_itself() -> None:
+    """An error names both paths."""
+    model = nn.Sequential(nn.Sequential(nn.Linear(2, 2)))
+    model[0].add_module("up", model[0])
+    with pytest.raises(CycleError, match=r"0\.up is the module that contains it: 0$"):
+        ties(model)
 
 
 def test_nothing_changes() -> None:

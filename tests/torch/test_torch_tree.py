@@ -11,7 +11,15 @@ from torch_models import MODELS, Language, Repeated, Translator, bytes_of
 
 import pydag
 from pydag import CycleError, SharingError
-from pydag.integrations.torch import load_module_tree, module_tree, ties
+from pydag.integrations.torch import (
+    check_tied_weights_keys,
+    fsdp_groups,
+    keeping_ties,
+    load_module_tree,
+    module_tree,
+    tied_weights_keys,
+    ties,
+)
 
 models = pytest.mark.parametrize(("make", "tied"), MODELS)
 
@@ -235,6 +243,30 @@ def test_all_or_nothing(number: int) -> None:
     with pytest.raises(error, match=message):
         load_module_tree(model, tree)
     assert bytes_of(model) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, state: module_tree(state),
+        lambda model, state: load_module_tree(state, model),
+        lambda model, state: tied_weights_keys(state),
+        lambda model, state: check_tied_weights_keys(state),
+        lambda model, state: fsdp_groups(state, []),
+        lambda model, state: keeping_ties(state).__enter__(),
+    ],
+)
+def test_what_is_no_module(call: Any) -> None:
+    """A state dict in the place of a module is an error that says what to give."""
+    model = Language()
+    with pytest.raises(TypeError, match=r"takes a torch\.nn\.Module.*\n  Give the module itself"):
+        call(model, model.state_dict())
+
+
+def test_a_module_as_the_tree() -> None:
+    """An error says what to write."""
+    with pytest.raises(TypeError, match=r"module_tree\(other\) is needed"):
+        load_module_tree(Language(), Language())
 
 
 def test_another_dtype() -> None:

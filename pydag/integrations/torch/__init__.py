@@ -4,7 +4,7 @@
 * To see: `ties`, `tie_changes`.
 * To keep: `keeping_ties`, `tie_again`, `fsdp_groups`, `tied_weights_keys`,
   `check_tied_weights_keys`.
-* To compute: `module_tree`, `load_module_tree`, `dag_ravel`.
+* To compute: `module_tree`, `load_module_tree`, `module_average`, `dag_ravel`.
 """
 
 try:
@@ -16,6 +16,7 @@ except ImportError as error:
 
 from pydag.errors import LostTieWarning as LostTieWarning
 
+from .average import module_average as module_average
 from .changes import tie_changes as tie_changes
 from .declared import check_tied_weights_keys as check_tied_weights_keys
 from .declared import tied_weights_keys as tied_weights_keys
@@ -36,6 +37,7 @@ __all__ = [
     "fsdp_groups",
     "keeping_ties",
     "load_module_tree",
+    "module_average",
     "module_tree",
     "tie_again",
     "tie_changes",

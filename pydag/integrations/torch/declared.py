@@ -3,11 +3,13 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .given import Groups, groups_of, named_tensors
+from .given import Groups, Model
 from .identity import how_they_compare
+
+KEYS = "_tied_weights_keys"
 
 
 def tied_weights_keys(module: Any) -> dict[str, str]:
@@ -23,7 +25,8 @@ def tied_weights_keys(module: Any) -> dict[str, str]:
     >>> tied_weights_keys(torch.nn.ModuleDict({"embed": embed, "head": head}))
     {'head.weight': 'embed.weight'}
     """
-    return {alias: anchor for anchor, *aliases in _saved_ties(module) for alias in aliases}
+    groups = _saved_ties(Model(module, "tied_weights_keys(module)"))
+    return {alias: anchor for anchor, *aliases in groups for alias in aliases}
 
 
 def check_tied_weights_keys(model: Any) -> str:
@@ -42,110 +45,93 @@ def check_tied_weights_keys(model: Any) -> str:
     >>> print(check_tied_weights_keys(model))
     _tied_weights_keys says that head.weight is embed.weight: a tensor of its own (different)
     """
-    return "\n".join(_Check(model).lines())
+    lines = _differences(Model(model, "check_tied_weights_keys(model)"))
+    return "\n".join(text for text, _ in lines)
 
 
-def cut_ties(model: Any) -> list[str]:
+def cut_ties(model: Model) -> list[str]:
     """Which names `_tied_weights_keys` ties and the model doesn't, in words."""
-    check = _Check(model)
-    list(check.lines())
-    return check.cut
+    return [text for text, is_cut in _differences(model) if is_cut] if _declaring(model) else []
 
 
-def _saved_ties(module: Any) -> Groups:
-    tensors = named_tensors(module)
-    for path, inner in module.named_modules(remove_duplicate=False):
-        for name in inner._non_persistent_buffers_set:
-            tensors.pop(f"{path}.{name}".removeprefix("."), None)
-    return groups_of(tensors)
+def _saved_ties(model: Model) -> Groups:
+    """Ties without buffers that aren't saved."""
+    passing = {prefix + n for prefix, x in model.modules for n in x._non_persistent_buffers_set}
+    saved = ([name for name in names if name not in passing] for names in model.ties)
+    return tuple(tuple(names) for names in saved if len(names) > 1)
 
 
-KEYS = "_tied_weights_keys"
+def _declaring(model: Model) -> list[tuple[str, Any]]:
+    """The modules that say what is tied in them, each once, by its first name."""
+    classes = {cls for cls in {type(inner) for _, inner in model.modules} if hasattr(cls, KEYS)}
+    rows = [row for row in model.modules if KEYS in row[1].__dict__ or type(row[1]) in classes]
+    by_module = {id(row[1]): row for row in reversed(rows)}
+    return [row for row in reversed(by_module.values()) if getattr(row[1], KEYS)]
 
 
-class _Check:
-    """Compares the ties that a model declares with its actual ties."""
+def _differences(model: Model) -> Iterator[tuple[str, bool]]:
+    """The differences in words, and whether each is a declared tie that is cut."""
+    groups = _saved_ties(model)
+    anchors = {name: group[0] for group in groups for name in group}
+    declared: dict[str, str] = {}  # for names that are declared tied: towards the first
 
-    def __init__(self, model: Any) -> None:
-        self._model, self._tensors = model, named_tensors(model)
-        self._groups = _saved_ties(model)
-        self._anchors = {name: group[0] for group in self._groups for name in group}
-        self._said: dict[str, str] = {}  # for names that are declared tied: towards the first
-        self.cut: list[str] = []  # the lines about names that are declared tied, and aren't
-
-    def lines(self) -> Iterator[str]:
-        """The differences, line by line."""
-        silent = False
-        for path, inner in self._model.named_modules():
-            prefix = f"{path}." if path else ""
-            keys = getattr(inner, KEYS, None)
-            if not keys:
-                continue
-            if not getattr(getattr(inner, "config", None), "tie_word_embeddings", True):
-                silent = True
-            elif isinstance(keys, Mapping):
-                yield from self._pairs(prefix, keys)
-            else:
-                yield from self._patterns(prefix, keys)
-        reason = "config.tie_word_embeddings is false" if silent else f"{KEYS} doesn't say so"
-        for anchor, *aliases in self._groups:
-            seen = {self._first(anchor)}
-            for alias in aliases:
-                if (first := self._first(alias)) not in seen:
-                    seen.add(first)
-                    yield f"{alias} is {anchor}, and {reason}"
-
-    def _pairs(self, prefix: str, keys: Mapping[str, str]) -> Iterator[str]:
-        """Aliases and their anchors, as transformers 5 has them."""
-        for alias, anchor in keys.items():
-            aliases, anchors = self._matching(prefix, alias), self._matching(prefix, anchor)
-            for said, names in ((alias, aliases), (anchor, anchors)):
-                if not names:
-                    yield f"{KEYS} has {said}, which is no parameter or buffer"
-            if not aliases or not anchors:
-                continue
-            if len(aliases) % len(anchors):
-                yield (
-                    f"{KEYS} says that {alias} is {anchor}, and these are {len(aliases)} and "
-                    f"{len(anchors)} tensors"
-                )
-                continue
-            for name, other in zip(aliases, itertools.cycle(anchors), strict=False):
-                self._said[self._first(name)] = self._first(other)
-                if self._anchors.get(name, name) != self._anchors.get(other, other):
-                    how = how_they_compare(self._tensors[name], self._tensors[other])
-                    self.cut.append(
-                        f"{KEYS} says that {name} is {other}: a tensor of its own ({how})"
-                    )
-                    yield self.cut[-1]
-
-    def _patterns(self, prefix: str, keys: Iterable[str]) -> Iterator[str]:
-        """Names that are tied to something, as transformers 4 has them."""
-        for key in keys:
-            names = [name for name in self._below(prefix) if re.search(key, name[len(prefix) :])]
-            if not names:
-                yield f"{KEYS} has {key}, which is no parameter or buffer"
-            for name in names:
-                if name not in self._anchors:
-                    self.cut.append(f"{KEYS} says that {name} is tied: a tensor of its own")
-                    yield self.cut[-1]
-                else:
-                    self._said[self._first(name)] = self._first(self._anchors[name])
-
-    def _first(self, name: str) -> str:
-        """The same name for all names that are declared tied."""
-        while (other := self._said.get(name, name)) != name:
+    def first(name: str) -> str:
+        while (other := declared.get(name, name)) != name:
             name = other
         return name
 
-    def _matching(self, prefix: str, key: str) -> list[str]:
-        """The names of a key: one name, the names of a module, or those that match a pattern."""
-        if prefix + key in self._tensors:
-            return [prefix + key]
-        return sorted(
-            self._below(f"{prefix}{key}.")
-            or (name for name in self._below(prefix) if re.match(key, name[len(prefix) :]))
-        )
+    reason = f"{KEYS} doesn't say so"
+    for prefix, inner in _declaring(model):
+        if not getattr(getattr(inner, "config", None), "tie_word_embeddings", True):
+            reason = "config.tie_word_embeddings is false"
+            continue
+        for alias, aliases, anchor, sources in _declared(model, anchors, prefix, inner):
+            for said, names in {alias: aliases, anchor: sources}.items():
+                if not names:
+                    yield f"{KEYS} has {said}, which is no parameter or buffer", False
+            if not aliases or not sources:
+                continue
+            if len(aliases) % len(sources):
+                numbers = f"{len(aliases)} and {len(sources)} tensors"
+                yield f"{KEYS} says that {alias} is {anchor}, and these are {numbers}", False
+                continue
+            for name, source in zip(aliases, itertools.cycle(sources), strict=False):
+                if source is None:
+                    yield f"{KEYS} says that {name} is tied: a tensor of its own", True
+                    continue
+                declared[first(name)] = first(source)
+                if anchors.get(name, name) != anchors.get(source, source):
+                    how = how_they_compare(model.tensors[name], model.tensors[source])
+                    yield f"{KEYS} says that {name} is {source}: a tensor of its own ({how})", True
+    for anchor, *aliases in groups:
+        seen = {first(anchor)}
+        for alias in aliases:
+            if first(alias) not in seen:
+                seen.add(first(alias))
+                yield f"{alias} is {anchor}, and {reason}", False
 
-    def _below(self, prefix: str) -> list[str]:
-        return [name for name in self._tensors if name.startswith(prefix)]
+
+def _declared(
+    model: Model, anchors: Mapping[str, str], prefix: str, inner: Any
+) -> Iterator[tuple[str, list[str], str, Sequence[str | None]]]:
+    """The ties that a module declares: alias and anchor, each with the names that it means."""
+    keys, below = getattr(inner, KEYS), _below(model, prefix)
+
+    def matching(key: str) -> list[str]:
+        """The names of a key: one name, the names of a module, or those that match a pattern."""
+        if prefix + key in model.tensors:
+            return [prefix + key]
+        found = _below(model, f"{prefix}{key}.")
+        return sorted(found or (name for name in below if re.match(key, name[len(prefix) :])))
+
+    if isinstance(keys, Mapping):
+        for alias, anchor in keys.items():
+            yield alias, matching(alias), anchor, matching(anchor)
+    else:  # patterns of names that are tied to anything, as transformers 4 has them
+        for key in keys:
+            names = [name for name in below if re.search(key, name[len(prefix) :])]
+            yield key, names, key, list(map(anchors.get, names))
+
+
+def _below(model: Model, prefix: str) -> list[str]:
+    return [name for name in model.tensors if name.startswith(prefix)]

@@ -4,7 +4,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from .given import groups_of
+from .given import ties_of
+from .tree import check_module
 
 Wrapping = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
 
@@ -34,15 +35,19 @@ def fsdp_groups(module: Any, wrapped: Iterable[Any]) -> Wrapping:
     >>> fsdp_groups(model, [model["block"], model["embed"], model["head"]])
     ((('embed', 'head'), ('embed.weight', 'head.weight')),)
     """
-    modules = dict(module.named_modules(remove_duplicate=False))
-    first_names: dict[int, str] = {}
-    for name, inner in modules.items():
-        first_names.setdefault(id(inner), name)
-    chosen = {first_names[id(_resolved(modules, first_names, item))] for item in wrapped}
+    check_module(module, "fsdp_groups(module, wrapped)")
+    modules: dict[str, Any] = dict(module.named_modules(remove_duplicate=False))
+    first_names = {id(inner): name for name, inner in reversed(modules.items())}
+    chosen = set()
+    for item in wrapped:
+        found = modules.get(item) if isinstance(item, str) else item
+        if id(found) not in first_names:
+            what = repr(item) if isinstance(item, str) else f"this {type(item).__qualname__}"
+            raise ValueError(f"{what} isn't a module of the model: see `model.named_modules()`")
+        chosen.add(first_names[id(found)])
 
-    def owner(parameter: str) -> str:
+    def owner(name: str) -> str:
         """The innermost wrapped module that has a parameter, or the model itself."""
-        name = parameter
         while name:
             name = name.rpartition(".")[0]
             if (first := first_names[id(modules[name])]) in chosen:
@@ -50,21 +55,12 @@ def fsdp_groups(module: Any, wrapped: Iterable[Any]) -> Wrapping:
         return ""
 
     merged: list[tuple[set[str], list[str]]] = []
-    for group in groups_of(dict(module.named_parameters(remove_duplicate=False))):
+    for group in ties_of(dict(module.named_parameters(remove_duplicate=False))):
         owners, tied = set(map(owner, group)), list(group)
         if len(owners) > 1:
             for other in (touching := [other for other in merged if other[0] & owners]):
                 owners, tied = owners | other[0], other[1] + tied
             merged = [other for other in merged if other not in touching] + [(owners, tied)]
     place = {name: i for i, name in enumerate(modules)}
-    found = [(tuple(sorted(owners, key=place.__getitem__)), tuple(tied)) for owners, tied in merged]
-    return tuple(sorted(found, key=lambda group: [place[name] for name in group[0]]))
-
-
-def _resolved(modules: dict[str, Any], first_names: dict[int, str], item: Any) -> Any:
-    """The module that was named or given."""
-    found = modules.get(item) if isinstance(item, str) else item
-    if found is None or id(found) not in first_names:
-        what = repr(item) if isinstance(item, str) else f"this {type(item).__qualname__}"
-        raise ValueError(f"{what} isn't a module of the model: see `model.named_modules()`")
-    return found
+    groups = [(tuple(sorted(names, key=place.__getitem__)), tuple(tied)) for names, tied in merged]
+    return tuple(sorted(groups, key=lambda group: [place[name] for name in group[0]]))

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the ties of a module, its tree, a state dict, or a saved result of `ties`."""
 
+import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from torch import Tensor, nn
 
 from pydag.files.tensors import is_class_of
 
-from .identity import Identities
+from .identity import same_memory
+from .tree import check_module, walk
 
 Groups = tuple[tuple[str, ...], ...]
 
@@ -20,80 +23,152 @@ class Ties(tuple[tuple[str, ...], ...]):
     Attributes:
         parts: For each group, its names by object: two parameters over one memory are one group of
             two parts. None if that is unknown: `state_dict()` makes a new tensor for each name.
+        names: The names that are known: all, or as from JSON those that are tied.
+        has_all_names: Which of the two it is.
+        of_module: Whether buffers that a state dict leaves out are among the names.
     """
 
     parts: tuple[Groups | None, ...]
+    names: tuple[str, ...]
+    has_all_names: bool = False
+    of_module: bool = False
 
 
-class Given:
-    """Names, in order, which of them are tied, and the tensors, if they are known."""
-
-    def __init__(self, names: tuple[str, ...], ties: Ties, tensors: Mapping[str, Any] | None):
-        self.names, self.ties, self.tensors = names, ties, tensors
-        self.is_saved = tensors is None  # then only the names that were tied are known
+Reading = tuple[Ties, Mapping[str, Any]]  # and the tensors by name, if they are known
 
 
-def named_tensors(module: Any) -> dict[str, Any]:
-    """The parameters and then the buffers of a module, by each of their names."""
-    named = dict(module.named_parameters(remove_duplicate=False))
-    named.update(module.named_buffers(remove_duplicate=False))
+class Model:
+    """A module, and what it holds by name.
+
+    Args:
+        call: The function that takes it, for the error if it is no module.
+    """
+
+    def __init__(self, module: Any, call: str = "") -> None:
+        check_module(module, call)
+        self.module = module
+
+    @functools.cached_property
+    def modules(self) -> list[tuple[str, Any]]:
+        """The module and the modules in it, with prefixes of names."""
+        return walk(self.module)
+
+    @functools.cached_property
+    def tensors(self) -> dict[str, Any]:
+        """The parameters and then the buffers, by each of their names."""
+        return named_tensors(self.module, self.modules)
+
+    @functools.cached_property
+    def ties(self) -> Ties:
+        """The names that are one tensor."""
+        return ties_of(self.tensors)
+
+
+def named_tensors(
+    module: Any, modules: list[tuple[str, Any]] | None = None, has_buffers: bool = True
+) -> dict[str, Any]:
+    """The parameters and then the buffers of a module, by each of their names.
+
+    Args:
+        modules: What `walk` gives for it, if that is known.
+        has_buffers: Whether the buffers are wanted, too.
+    """
+    modules = modules or walk(module)
+    own, classes = nn.Module, {type(inner) for _, inner in modules}
+    if (
+        type(module).named_parameters is not own.named_parameters
+        or type(module).named_buffers is not own.named_buffers
+        or any(cls.named_modules is not own.named_modules for cls in classes)
+    ):  # such as FSDP's, which have shorter names
+        named = dict(module.named_parameters(remove_duplicate=False))
+        return named | dict(module.named_buffers(remove_duplicate=False) if has_buffers else ())
+    named, buffers = {}, {}
+    for prefix, inner in modules:
+        for name, tensor in inner._parameters.items():
+            if tensor is not None:
+                named[prefix + name] = tensor
+        if inner._buffers and has_buffers:
+            buffers.update({prefix + n: x for n, x in inner._buffers.items() if x is not None})
+    named.update(buffers)
     return named
 
 
-def groups_of(tensors: Mapping[str, Any]) -> Groups:
-    """The names that are one tensor, in order."""
-    identities = Identities()
-    found: dict[Any, list[str]] = {}
-    for name, tensor in tensors.items():
-        found.setdefault(identities.of(tensor), []).append(name)
-    return tuple(tuple(names) for names in found.values() if len(names) > 1)
-
-
 def ties_of(tensors: Mapping[str, Any], are_own: bool = True) -> Ties:
-    """The names that are one tensor.
+    """The names that are one tensor, in order.
 
     Args:
         are_own: Whether the tensors are those of a module. Those of a state dict may be others of
             the same memory; its parameters are the module's, with `keep_vars`.
     """
-    ties = Ties(groups_of(tensors))
-    parts = []
-    for group in ties:
-        by_object: dict[int, list[str]] = {}
-        for name in group:
-            by_object.setdefault(id(tensors[name]), []).append(name)
-        is_known = are_own or all(isinstance(tensors[name], nn.Parameter) for name in group)
-        split = tuple(map(tuple, by_object.values()))
-        parts.append(split if is_known or len(split) == 1 else None)
-    ties.parts = tuple(parts)
+    values = list(tensors.values())
+    ids = list(map(id, map(same_memory(values).get, map(id, values), values)))
+    shared = {i for i, count in Counter(ids).items() if count > 1}
+    tied = {name: i for name, i in zip(tensors, ids, strict=True) if i in shared}
+    ties = Ties(grouped(tied, tied.__getitem__))
+    splits = [grouped(group, lambda name: id(tensors[name])) for group in ties]
+    ties.parts = tuple(
+        split
+        if are_own or len(split) == 1 or all(isinstance(tensors[n], nn.Parameter) for n in group)
+        else None
+        for group, split in zip(ties, splits, strict=True)
+    )
+    ties.names, ties.has_all_names, ties.of_module = tuple(tensors), True, are_own
     return ties
 
 
-def read(thing: Any) -> Given:
-    """Reads any object with ties.
+def grouped(names: Iterable[str], key: Callable[[str], object]) -> Groups:
+    """The names with one key, in order."""
+    found: dict[object, list[str]] = {}
+    for name in names:
+        found.setdefault(key(name), []).append(name)
+    return tuple(map(tuple, found.values()))
+
+
+def read(thing: Any) -> Reading:
+    """The ties of any object that has some, and its tensors by name.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: It is something else, or holds no tensor.
     """
     if isinstance(thing, nn.Module):
-        tensors = named_tensors(thing)
-        return Given(tuple(tensors), ties_of(tensors), tensors)
+        model = Model(thing)
+        return model.ties, model.tensors
     if isinstance(thing, Mapping):
-        tensors = dict(_of_mapping(thing))
-        if not tensors:
-            _check_depth(thing)
-        return Given(tuple(tensors), ties_of(tensors, are_own=False), tensors)
+        if all(isinstance(name, str) for name in thing.values()):
+            return _of_one_object(_of_keys(thing)), {}
+        tensors = _of_mapping(thing)
+        return ties_of(tensors, are_own=False), tensors
+    if isinstance(thing, Ties):
+        return thing, {}
     if _is_saved(thing):
-        ties = thing if isinstance(thing, Ties) else Ties(map(tuple, thing))
-        if ties is not thing:  # from JSON: each tie was one object
-            ties.parts = tuple((group,) for group in ties)
-        return Given(tuple(name for group in ties for name in group), ties, None)
+        return _of_one_object(map(tuple, thing)), {}
     is_path = isinstance(thing, str | os.PathLike)
     raise TypeError(
-        "expected a module, a state dict, or what `ties` returned or `module_tree` made, "
-        f"got an object of {type(thing)!r}"
+        "expected a module, a state dict, or what `ties` returned, or `tied_weights_keys`, or "
+        f"`module_tree`, got an object of {type(thing)!r}"
         + ("\n  Read the file first: pydag.files.load(path)." if is_path else "")
     )
+
+
+def _of_one_object(groups: Iterable[tuple[str, ...]]) -> Ties:
+    """Ties of which nothing else is known: each was one object."""
+    ties = Ties(groups)
+    ties.parts = tuple((group,) for group in ties)
+    ties.names = tuple(name for group in ties for name in group)
+    return ties
+
+
+def _of_keys(keys: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """The groups in a dict as from `tied_weights_keys`, from aliases to anchors."""
+    groups: dict[str, list[str]] = {}
+    for alias, anchor in keys.items():
+        seen = {alias}
+        while anchor in keys and anchor not in seen:
+            seen.add(anchor)
+            anchor = keys[anchor]
+        if anchor != alias:
+            groups.setdefault(anchor, [anchor]).append(alias)
+    return map(tuple, groups.values())
 
 
 def ties(module: Any) -> Ties:
@@ -109,47 +184,49 @@ def ties(module: Any) -> Ties:
     saved as JSON, which groups are several parameters over one memory: see `tie_changes`.
 
     Args:
-        module: A module, a result of `module_tree` or `dag_map` for a module, or a state dict. A
-            result of `ties` is returned unchanged.
+        module: A module, a result of `module_tree` or `dag_map` for a module, a state dict, or the
+            dict of `tied_weights_keys`. A result of `ties` is returned unchanged.
 
     Raises:
-        TypeError: It is none of these.
+        TypeError: It is none of these, or holds no tensor.
 
     >>> embed, head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
     >>> head.weight = embed.weight
     >>> ties(torch.nn.ModuleDict({"embed": embed, "head": head}))
     (('embed.weight', 'head.weight'),)
     """
-    return read(module).ties
+    return read(module)[0]
 
 
-def _of_mapping(thing: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+def _of_mapping(thing: Mapping[Any, Any]) -> dict[str, Any]:
     """The tensors of a state dict, or of nested dicts as `module_tree` makes, by their names."""
-    is_tree = _is_tree(thing)
-    for name, value in thing.items():
-        if _is_array(value):
-            yield str(name), value
-        elif is_tree and value is not None:
-            yield from ((f"{name}.{inner}", tensor) for inner, tensor in _of_mapping(value))
-
-
-def _is_tree(thing: object) -> bool:
-    """Whether these are nested dicts by module that hold nothing but tensors."""
-    return isinstance(thing, Mapping) and all(
-        isinstance(name, str)
-        and "." not in name
-        and (value is None or _is_array(value) or _is_tree(value))
-        for name, value in thing.items()
+    if (tensors := _of_tree(thing)) is not None:
+        return tensors
+    if tensors := {str(name): value for name, value in thing.items() if _is_array(value)}:
+        return tensors
+    inner = (  # of a checkpoint
+        f": give its item {name!r}"
+        for name, x in thing.items()
+        if isinstance(x, nn.Module) or (isinstance(x, Mapping) and any(map(_is_array, x.values())))
     )
+    raise TypeError(f"there are no tensors in this dict{next(inner, '')}")
 
 
-def _check_depth(thing: Mapping[Any, Any]) -> None:
-    """Raises TypeError for a checkpoint that has the state dict as one of its items."""
+def _of_tree(thing: object) -> dict[str, Any] | None:
+    """The tensors of nested dicts by module that hold nothing else; None for other objects."""
+    found: dict[str, Any] = {}
+    if not isinstance(thing, Mapping):
+        return None
     for name, value in thing.items():
-        if isinstance(value, nn.Module) or (
-            isinstance(value, Mapping) and any(map(_is_array, value.values()))
-        ):
-            raise TypeError(f"there are no tensors in this dict: give its item {name!r}")
+        if not isinstance(name, str) or "." in name:
+            return None
+        if _is_array(value):
+            found[name] = value
+        elif value is not None:
+            if (below := _of_tree(value)) is None:
+                return None
+            found |= {f"{name}.{inner}": tensor for inner, tensor in below.items()}
+    return found
 
 
 def _is_saved(thing: object) -> bool:

@@ -1,43 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides which tensors are the same tensor, and whether others have the same bytes."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import torch
 
-from pydag.sharing.memory import memory_of
+from pydag.files.tensors import as_tensor
+from pydag.sharing.memory import MemoryKey, memory_of
+
+PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})  # classes of tensors with one memory
 
 
-class Identities:
-    """Gives keys to tensors, equal for those that are one: one object, or one memory.
+def same_memory(tensors: Iterable[Any]) -> dict[int, Any]:
+    """For tensors that are the same view of one memory as an earlier one: by id, that first one.
 
-    Tensors on `meta` have no memory, but a storage object that replaces it. The keys are valid as
-    long as this object and the tensors live.
+    Only tensors that begin at one address are described in full. The ids are valid as long as the
+    tensors live.
     """
-
-    def __init__(self) -> None:
-        self._storages: list[Any] = []  # keeps them alive, so that no id is reused
-
-    def of(self, tensor: Any) -> Hashable:
-        """The key of a tensor, or of an array of NumPy."""
-        if (memory := memory_of(tensor)) is not None:
-            return memory
-        if is_on_meta(tensor) and tensor.layout is torch.strided and tensor.numel():
-            self._storages.append(storage := tensor.untyped_storage())
-            shape, strides = tuple(tensor.shape), tuple(tensor.stride())
-            return "meta", id(storage), tensor.storage_offset(), tensor.dtype, shape, strides
-        return id(tensor)
-
-
-def is_on_meta(tensor: Any) -> bool:
-    """Whether a tensor is on `meta`."""
-    return isinstance(tensor, torch.Tensor) and tensor.device.type == "meta"
+    firsts: dict[Hashable, Any] = {}
+    meeting: dict[Hashable, dict[int, Any]] = {}
+    for tensor in tensors:
+        place: Any = None  # the address, or what stands for it
+        if type(tensor) in PLAIN:
+            try:
+                place = tensor.data_ptr() or (tensor.is_meta and -tensor.untyped_storage()._cdata)
+            except RuntimeError:
+                place = None  # such as of a sparse one
+        if not place and (memory := memory_of(tensor, on_meta=True)) is not None:
+            place = memory.address or memory
+        if place and (first := firsts.setdefault(place, tensor)) is not tensor:
+            meeting.setdefault(place, {id(first): first})[id(tensor)] = tensor
+    found: dict[int, Any] = {}
+    for group in meeting.values():
+        described: dict[MemoryKey, Any] = {}
+        for tensor in group.values():
+            memory = memory_of(tensor, on_meta=True)
+            if memory is not None and (first := described.setdefault(memory, tensor)) is not tensor:
+                found[id(tensor)] = first
+    return found
 
 
 def has_values(tensor: Any) -> bool:
     """Whether there is anything in a tensor: not on `meta`, nor waiting for its shape."""
-    return not is_on_meta(tensor) and not torch.nn.parameter.is_lazy(tensor)
+    is_on_meta = isinstance(tensor, torch.Tensor) and tensor.device.type == "meta"
+    return not is_on_meta and not torch.nn.parameter.is_lazy(tensor)
+
+
+def surely_fits(a: Any, b: Any) -> bool:
+    """Whether a tensor can take the values of another; if not, both must be looked at."""
+    try:
+        return (
+            (type(a) in PLAIN and type(b) in PLAIN)
+            and (a.dtype is b.dtype and a.shape == b.shape and a.device == b.device)
+            and (a.data_ptr() != 0 and b.data_ptr() != 0)  # not on `meta`
+            and (a.is_contiguous() and not a.is_inference())
+        )
+    except RuntimeError:  # such as sparse ones
+        return False
 
 
 def same_bytes(a: Any, b: Any) -> bool:
@@ -47,10 +67,9 @@ def same_bytes(a: Any, b: Any) -> bool:
     """
     if a is b:
         return True
-    a, b = (x.detach() if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in (a, b))
-    if not (has_values(a) and has_values(b)):
-        return False
-    if a.dtype != b.dtype or a.shape != b.shape or a.layout != b.layout or type(a) is not type(b):
+    a, b = as_tensor(a), as_tensor(b)
+    kinds = [(x.dtype, x.shape, x.layout, type(x)) for x in (a, b)]
+    if kinds[0] != kinds[1] or not has_values(a) or not has_values(b):
         return False
     if (memory := memory_of(a)) is not None and memory == memory_of(b):
         return True

@@ -2,19 +2,22 @@
 """Keeps ties through a load or a move, by restoring those that were cut."""
 
 import contextlib
+import itertools
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 
 from pydag.errors import LostTieWarning
 from pydag.sharing.prefixes import in_common
 
-from .changes import first_lines
+from .changes import Comparison, first_lines
 from .declared import cut_ties
-from .given import Groups, named_tensors, read, ties_of
+from .given import Groups, Model, read
+from .identity import has_values
 from .repair import Conflict, Names, Parts, check_conflict, parts_of, tie
 
 
@@ -26,7 +29,8 @@ def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Gr
     tensor of its own. At the end of the block, the names of a tie hold the parameter of the first
     of them, its anchor: where the others are equal to it, byte for byte, or on `meta`. If the
     anchor is on `meta`, the first that isn't is taken. What `empty_like` makes within the block for
-    a tied tensor, as `to_empty` does, is filled with zeros, so that it is equal, too.
+    a tied tensor on `meta` or a tied buffer, as `to_empty` does, is filled with zeros, so that it
+    is equal, too.
 
     If the block raises, no tie is restored.
 
@@ -57,10 +61,10 @@ def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Gr
     True
     """
     check_conflict(on_conflict)
-    tensors = named_tensors(module)
-    groups = ties_of(tensors)
+    model = Model(module, "with keeping_ties(module)")
+    groups = model.ties
     parts = parts_of(groups)
-    if lines := [*_over_one_memory(tensors, parts), *cut_ties(module)]:
+    if lines := [*_over_one_memory(model.tensors, parts), *cut_ties(model)]:
         warnings.warn(
             "the model is already cut, and stays so\n  "
             + "\n  ".join(first_lines(lines))
@@ -69,9 +73,12 @@ def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Gr
             LostTieWarning,
             stacklevel=3,
         )
-    kinds = {_kind(tensors[name]) for group in groups for name in group}
-    del tensors  # so that tensors that the block replaces are freed
-    with _Zeros(kinds):
+    replaces = torch.__future__.get_overwrite_module_params_on_conversion()
+    tied = (model.tensors[name] for group in groups for name in group)
+    # By `to_empty` a parameter with values stays the object that it is.
+    kinds = {_kind(x) for x in tied if replaces or type(x) is not Parameter or not has_values(x)}
+    del model, tied  # so that tensors that the block replaces are freed
+    with _Zeros(kinds) if kinds else contextlib.nullcontext():  # it slows down each call
         yield groups
     tie(Names(module), parts, on_conflict)
 
@@ -81,15 +88,17 @@ def tie_again(module: Any, before: Any, *, on_conflict: Conflict = "raise") -> N
 
     Args:
         module: The module.
-        before: A module with the desired ties, its `module_tree` or state dict, or a result of
-            `ties`.
+        before: A module with the desired ties, its `module_tree` or state dict, a result of `ties`,
+            or the dict of `tied_weights_keys`.
         on_conflict: "raise", or "first": if tensors differ, the anchor's is taken; a name that the
             module doesn't have is left out.
 
     Raises:
         SharingError: Two tensors that are to be tied differ, or the module doesn't have one of the
             names. Nothing was changed.
-        ValueError: `on_conflict` is something else.
+        ValueError: `on_conflict` is something else; or there is nothing to restore, and the module
+            has ties that `before` hasn't, as where the two are swapped.
+        TypeError: `module` is no module; `before` is something else, or holds no tensor.
 
     >>> embed, head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
     >>> head.weight = torch.nn.Parameter(embed.weight.detach().clone())
@@ -99,29 +108,33 @@ def tie_again(module: Any, before: Any, *, on_conflict: Conflict = "raise") -> N
     True
     """
     check_conflict(on_conflict)
-    given, now = read(before), Names(module)
-    theirs, ours = in_common(given.names, now.tensors)
+    now = Names(module, "tie_again(module, before)")
+    given, tensors = read(before)
+    theirs, ours = in_common(itertools.chain(*given), now.tensors)
     present = {name: ours[short] for short, name in theirs.items() if short in ours}
     parts = [
         [[present.get(name, name) for name in names] for names in split]
-        for split in parts_of(given.ties)
+        for split in parts_of(given)
     ]
-    tie(now, parts, on_conflict)
+    if not tie(now, parts, on_conflict) and given.has_all_names and now.ties != given:
+        for line in Comparison((given, tensors), (now.ties, now.tensors)).made():
+            raise ValueError(
+                f"there is nothing to tie again: {line}\n"
+                "  The module that was cut comes first: tie_again(module, before)."
+            )
 
 
 def _over_one_memory(tensors: dict[str, Any], parts: Parts) -> Iterator[str]:
     """Which parameters that are trained are one memory, in words."""
-    parameters = {n: x for n, x in tensors.items() if isinstance(x, torch.nn.Parameter)}
-    trained = {name for name, x in parameters.items() if x.requires_grad}
     for split in parts:
-        names = [names[0] for names in split if names[0] in trained]
+        firsts = [(names[0], tensors[names[0]]) for names in split if len(split) > 1]
+        names = [name for name, x in firsts if isinstance(x, Parameter) and x.requires_grad]
         if len(names) > 1:
             yield f"{' and '.join(names)} are parameters over one memory: an optimizer steps each"
 
 
 def _kind(tensor: Any) -> tuple[Any, Any]:
-    lazy = torch.nn.parameter.is_lazy(tensor)
-    return (None if lazy else tuple(tensor.shape)), tensor.dtype
+    return not torch.nn.parameter.is_lazy(tensor) and tensor.shape, tensor.dtype
 
 
 class _Zeros(TorchFunctionMode):

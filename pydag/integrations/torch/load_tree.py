@@ -2,18 +2,21 @@
 """Copies the values of a tree into a module."""
 
 import bisect
+import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
+from torch import nn
 
 from pydag.errors import SharingError
-from pydag.files.arrays import dtype_name, signature, signature_text
+from pydag.files.arrays import signature, signature_text
 from pydag.files.names import listed
+from pydag.files.tensors import as_tensor
 from pydag.sharing.memory import memory_of
 
-from .identity import Identities, has_values, same_bytes
-from .tree import children, own_tensors
+from .identity import has_values, same_bytes, same_memory, surely_fits
+from .tree import at, check_module, own_tensors
 
 MOST = 8  # names in a message
 
@@ -42,97 +45,79 @@ def load_module_tree(module: Any, tree: Mapping[str, Any], *, cast: bool = False
     >>> layer.weight.abs().sum().item()
     0.0
     """
-    identities = Identities()
-    targets = _targets(module, identities)
-    found: dict[Any, tuple[str, Any]] = {}
-    for name, tensor, value in _pairs(module, tree):
-        key = identities.of(tensor)
-        _check(name, tensor, value, cast)
-        other_name, other = found.setdefault(key, (name, value))
-        if other is not value and not same_bytes(_tensor(other), _tensor(value)):
+    check_module(module, "load_module_tree(module, tree)")
+    if not isinstance(tree, Mapping):
+        raise TypeError(f"module_tree(other) is needed, and not an object of {type(tree)!r}")
+    firsts = same_memory(itertools.chain(module.parameters(), module.buffers()))
+    found: dict[int, tuple[str, Any, Any]] = {}
+    for name, own, value in _rows(module, tree):
+        tensor = firsts.get(id(own), own)
+        if not surely_fits(tensor, value):
+            check_fit(name, tensor, value, cast)
+        other_name, _, other = found.setdefault(id(tensor), (name, tensor, value))
+        if not same_bytes(other, value):
             raise SharingError(
                 f"{other_name} and {name} are one tensor of the module, and the tree has two "
                 "values for it\n  Tie the tree first: pydag.tie, or pydag.retie."
             )
-    missing = [name for key, (name, _, needed) in targets.items() if needed and key not in found]
-    if missing:
-        raise ValueError(f"the tree has no value for {listed(missing, MOST)}")
-    memory = _Memory(target.tensor for target in targets.values())
-    # Before the first write, values that would be overwritten are copied.
-    pairs = [(targets[key].tensor, value) for key, (_, value) in found.items()]
-    pairs = [(tensor, memory.kept_apart(tensor, value)) for tensor, value in pairs]
-    with torch.no_grad():
-        for tensor, value in pairs:
-            if value is not tensor:
-                tensor.copy_(_tensor(value))
-
-
-class _Target(NamedTuple):
-    name: str
-    tensor: Any
-    needed: bool
-
-
-def _targets(module: Any, identities: Identities) -> dict[Any, _Target]:
-    """The distinct tensors of a module, by their keys."""
-    targets: dict[Any, _Target] = {}
+    needed: dict[int, str] = {}
     for path, inner in module.named_modules():
-        for name, tensor in own_tensors(inner):
-            full = f"{path}.{name}".removeprefix(".")
-            new = _Target(full, tensor, name not in inner._non_persistent_buffers_set)
-            old = targets.setdefault(identities.of(tensor), new)
-            if new.needed and not old.needed:
-                targets[identities.of(tensor)] = old._replace(needed=True)
-    return targets
+        for name, own in own_tensors(inner).items():
+            if name not in inner._non_persistent_buffers_set:
+                key = id(firsts.get(id(own), own))
+                needed.setdefault(key, f"{path}.{name}" if path else name)
+    if missing := [name for key, name in needed.items() if key not in found]:
+        raise ValueError(f"the tree has no value for {listed(missing, MOST)}")
+    with torch.no_grad():
+        for tensor, value in _apart([(tensor, value) for _, tensor, value in found.values()]):
+            tensor.copy_(as_tensor(value))
 
 
-def _pairs(module: Any, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _rows(module: Any, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """The names in a tree, with the tensor of the module and the value."""
     pending: list[tuple[str, Any, Mapping[str, Any]]] = [("", module, tree)]
-    seen: dict[tuple[int, int], Any] = {}  # with the tree, whose id must not be reused
-    while pending:
-        prefix, inner, values = pending.pop()
-        if (id(inner), id(values)) in seen:
-            continue
-        seen[id(inner), id(values)] = values
-        tensors, modules = dict(own_tensors(inner)), dict(children(inner))
-        dotted: dict[str, dict[str, Any]] = {}
-        below: list[tuple[str, Any, Mapping[str, Any]]] = []
-        for name, value in values.items():
-            head, dot, rest = str(name).partition(".")
-            if name in tensors and not isinstance(value, Mapping):
-                yield prefix + name, tensors[name], value
-            elif name in modules and isinstance(value, Mapping):
-                below.append((f"{prefix}{name}.", modules[name], value))
-            elif dot and head in modules:
-                dotted.setdefault(head, {})[rest] = value
-            elif name in tensors or name in modules:
-                kind = "a tensor" if name in tensors else "a module"
-                raise ValueError(f"{prefix}{name} is {kind} of the module, and not so in the tree")
-            else:
-                raise ValueError(f"the module has no {prefix}{name}")
-        below += [(f"{prefix}{name}.", modules[name], part) for name, part in dotted.items()]
-        pending += reversed(below)
+    seen: set[tuple[int, int]] = set()
+    for prefix, outer, values in pending:
+        for key, value in values.items():
+            name, own = f"{prefix}{key}", at(outer, str(key))
+            is_module, is_tree = isinstance(own, nn.Module), isinstance(value, Mapping)
+            if own is None:
+                raise ValueError(f"the module has no {name}")
+            if is_module != is_tree:
+                kind = "a module" if is_module else "a tensor"
+                raise ValueError(f"{name} is {kind} of the module, and not so in the tree")
+            if not is_tree:
+                yield name, own, value
+            elif (id(own), id(value)) not in seen:
+                seen.add((id(own), id(value)))
+                pending.append((f"{name}.", own, value))
 
 
-def _check(name: str, tensor: Any, value: Any, cast: bool) -> None:
+def check_fit(
+    name: str,
+    tensor: Any,
+    value: Any,
+    cast: bool = False,
+    source: str = "tree",
+    cure: str = "cast=True converts it",
+) -> None:
     """Raises an error where a value can't be copied into a tensor."""
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         raise TypeError(f"{name} must be an array, and not an object of {type(value)!r}")
-    for what, it in (("of the module", tensor), ("of the tree", value)):
+    for what, it in (("of the module", tensor), (f"of the {source}", value)):
         if isinstance(it, torch.Tensor) and not has_values(it):
             raise ValueError(
                 f"{name} {what} has no values, as on meta: to_empty or load_state_dict(assign=True)"
             )
     own, other = signature(tensor), signature(value)
     if own[1] != other[1] or (own != other and not cast):
-        cure = "; cast=True converts it" if own[1] == other[1] else ""
+        advice = f"; {cure}" if own[1] == other[1] else ""
         texts = signature_text(tensor), signature_text(value)
-        raise ValueError(f"{name} is {texts[0]}, and {texts[1]} in the tree{cure}")
+        raise ValueError(f"{name} is {texts[0]}, and {texts[1]} in the {source}{advice}")
     made_of_parts = [hasattr(type(it), "__tensor_flatten__") for it in (tensor, value)]
     if made_of_parts[0] != made_of_parts[1]:
         classes = [type(it).__qualname__ for it in (tensor, value)]
-        raise ValueError(f"{name} is a {classes[0]}, and a {classes[1]} in the tree")
+        raise ValueError(f"{name} is a {classes[0]}, and a {classes[1]} in the {source}")
     if tensor.is_inference() and not torch.is_inference_mode_enabled():
         raise ValueError(f"{name} was made in inference mode, and can only be changed there")
     if tensor.layout is torch.strided and any(
@@ -142,50 +127,31 @@ def _check(name: str, tensor: Any, value: Any, cast: bool) -> None:
         raise ValueError(f"{name} is an expanded tensor, which can't be written to: clone() it")
 
 
-def _tensor(value: Any) -> Any:
-    """A value as a tensor, by NumPy where it isn't one."""
-    if isinstance(value, torch.Tensor):
-        return value.detach()
-    import numpy as np
-
-    array = np.asarray(value)
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
-        array = array.copy()  # PyTorch makes no tensors of such arrays
-    dtype = getattr(torch, dtype_name(array.dtype), None)
-    if array.dtype.isbuiltin == 1 or dtype is None:
-        return torch.from_numpy(array)
-    # NumPy has bfloat16 and the like from another package. `reshape` keeps arrays without axes.
-    raw = torch.from_numpy(np.ascontiguousarray(array).view(f"u{array.itemsize}"))
-    return raw.view(dtype).reshape(array.shape)
-
-
-class _Memory:
-    """The memory of a module's tensors, which is about to be written."""
-
-    def __init__(self, tensors: Iterator[Any]) -> None:
-        self._ranges = sorted(filter(None, map(_range, tensors)))
-
-    def kept_apart(self, tensor: Any, value: Any) -> Any:
-        """The value for a tensor, not in memory that another value is written to.
-
-        It is the tensor itself if it is the same memory.
-        """
-        own = memory_of(tensor)
-        if value is tensor or (own is not None and memory_of(value) == own):
-            return tensor
-        shared = _tensor(value)
-        if (found := _range(shared)) is None:
-            return value
-        device, start, end = found
-        i = bisect.bisect_left(self._ranges, (device, end, 0))
-        touches = i and self._ranges[i - 1][0] == device and self._ranges[i - 1][2] > start
-        return shared.clone() if touches else value
+def _apart(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Tensors and their new values, with copies of values in memory that is about to be written."""
+    ranges = sorted(found for tensor, _ in pairs if (found := _range(tensor)))
+    starts = [start for start, _ in ranges]
+    ends = list(itertools.accumulate((end for _, end in ranges), max))
+    apart = []
+    for tensor, value in pairs:
+        start, end = _range(value) or (0, 0)
+        i = bisect.bisect_left(starts, end)
+        if i and ends[i - 1] > start:
+            if value is tensor or same_memory((tensor, value)):
+                continue  # it has its value
+            value = as_tensor(value).clone()
+        apart.append((tensor, value))
+    return apart
 
 
-def _range(tensor: Any) -> tuple[str, int, int] | None:
-    """Where the storage of a tensor begins and ends."""
-    if memory_of(tensor) is None or hasattr(type(tensor), "__tensor_flatten__"):
+def _range(array: Any) -> tuple[int, int] | None:
+    """Where the storage of a tensor, or an array of NumPy, begins and ends, on any device."""
+    if not isinstance(array, torch.Tensor):
+        memory = memory_of(array)
+        return None if memory is None else memory.span()
+    try:
+        storage = array.untyped_storage()
+        start = storage.data_ptr()
+    except (RuntimeError, NotImplementedError):  # such as that of a sparse one
         return None
-    storage = tensor.untyped_storage()
-    return str(storage.device), storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+    return (start, start + storage.nbytes()) if start else None
