@@ -80,7 +80,9 @@ def meta_differences(file: Listing, code: Listing) -> Iterator[Difference]:
 
 
 def differences_text(source: str, differences: Sequence[Difference]) -> str:
-    """The warning."""
+    """The warning; empty if there are none."""
+    if not differences:
+        return ""
     lines = [
         f"  {path}: {short_repr(in_file)} in the file, {short_repr(in_code)} in the code"
         for path, in_file, in_code in differences[:_SHOWN]

@@ -19,7 +19,7 @@ from .arrays import (
     same_bytes,
     signature_text,
 )
-from .configuration import Difference, are_whole_arrays, is_other
+from .configuration import Difference, are_whole_arrays, differences_text, is_other
 from .names import leaf_names, listed
 
 _SHOWN = 8
@@ -157,29 +157,42 @@ class Filler:
             f"  No value is changed to fit: put into `like` what was saved, {self._cure}."
         )
 
-    def check(self, strict: bool, surplus: Sequence[str], hints: dict[str, str]) -> None:
-        """Raises ValueError for names that are missing, or too many, where `strict`.
+    def check(self, strict: bool, surplus: Sequence[str], hints: dict[str, str]) -> str:
+        """What was left out, in words; empty if nothing was.
 
         Args:
-            surplus: The names without a leaf that are an error.
+            strict: Whether that is an error.
+            surplus: The names without a leaf that count.
             hints: Added to a missing name in the message.
+
+        Raises:
+            ValueError: Something is left out, and `strict`; or none of the arrays was found.
         """
-        if not strict:
-            return
-        missing = [
-            name + hints.get(name, "")
+        wanted = [
+            (i, name)
             for i, name in enumerate(self.leaf_names)
-            if self._selected[i] and self._are_arrays[i]
-            if i not in self._found and i not in self._values
+            if self._selected[i] and (self._are_arrays[i] or name in hints)
         ]
+        known = self._found.keys() | self._values
+        missing = [name + hints.get(name, "") for i, name in wanted if i not in known]
         both = ("missing", missing), ("surplus", surplus)
-        parts = [f"{what}: {listed(names, _SHOWN)}" for what, names in both if names]
-        if parts:
-            raise ValueError(
-                f"{self._source} doesn't have the names of `like`\n  "
-                + "\n  ".join(parts)
-                + "\n  strict=False takes what fits, and keeps the rest of `like`."
+        parts = "".join(f"\n  {what}: {listed(names, _SHOWN)}" for what, names in both if names)
+        if not parts:
+            return ""
+        fitting = len(wanted) - len(missing)
+        nothing_fits = not fitting and bool(wanted or not known)
+        if not strict and not nothing_fits:
+            return (
+                f"strict=False: {self._source} has {fitting} of the {len(wanted)} arrays of "
+                f"`like`; {len(missing)} are missing and stay as they are, {len(surplus)} are "
+                f"surplus{parts}"
             )
+        advice = "takes what fits, and keeps the rest of `like`."
+        if nothing_fits:
+            advice = "is no help: no array fits. Is one side a level deeper, or another model?"
+        raise ValueError(
+            f"{self._source} doesn't have the names of `like`{parts}\n  strict=False {advice}"
+        )
 
     def in_order(
         self, contents: list[Any], are_arrays: Sequence[bool]
@@ -221,6 +234,10 @@ class Filler:
         if is_other(value, wanted):
             path = self._listing.path_text(self._positions[leaf], "tree")
             self.differences.append(Difference(path, value, wanted))
+
+    def differences_text(self) -> str:
+        """A warning of other configuration; empty if it is the same."""
+        return differences_text(self._source, self.differences)
 
     def result(self) -> list[Leaf]:
         """The leaves, filled where something was found."""

@@ -6,7 +6,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
@@ -16,7 +16,7 @@ from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
 from pydag.registry.names import ClassNames, UnaskedError
 from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
-from pydag.typing import Dag, Leaf, Where
+from pydag.typing import Leaf, Where
 
 from .arrays import of_class
 from .configuration import configuration_in, has_meta_fields, meta_differences
@@ -27,43 +27,29 @@ from .memory import one_each
 from .names import leaf_names
 from .path import check_local, check_path
 from .source import Source, Structure
+from .tensors import is_tensor_class, tensor_like
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any)  # of `like`
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
-@overload
-def load(
-    path: str | os.PathLike[str],
-    like: None = None,
-    only: Where | None = None,
-    strict: bool = True,
-    *,
-    namespace: str | None = None,
-    classes: type | Iterable[type] = (),
-    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
-) -> Dag: ...
-@overload
-def load(
-    path: str | os.PathLike[str],
-    like: T,
-    only: Where | None = None,
-    strict: bool = True,
-    *,
-    namespace: str | None = None,
-    classes: type | Iterable[type] = (),
-    functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
-) -> T: ...
 @short_tracebacks
 def load(
     path: str | os.PathLike[str],
-    like: Dag = None,
+    like: T | None = None,
     only: Where | None = None,
     strict: bool = True,
     *,
     namespace: str | None = None,
     classes: type | Iterable[type] = (),
     functions: Callable[..., Any] | Iterable[Callable[..., Any]] = (),
-) -> Dag:
+) -> T:
     """Read a DAG from a safetensors file, or a directory of them, its arrays memory-mapped.
 
     Without `like` the tree is built from the structure that `save` wrote: builtin containers, and
@@ -76,7 +62,9 @@ def load(
     `like`: the numbers, flags and text of modules, and meta fields. If the file has other
     values, one `UserWarning` lists the paths and both values.
 
-    The arrays are NumPy's, mapped and read-only: a part of the file is read when it is used (one of
+    Where `like` has a tensor of PyTorch, it becomes a new one on the same device (on the CPU, where
+    that is on `meta`), and a parameter if it is one. All other arrays are NumPy's, mapped and
+    read-only: a part of the file is read when it is used (one of
     booleans at once, since a byte that is neither 0 nor 1 is refused). Don't change the file in
     place while they are in use. (`save` is safe: it replaces the file by a new one.)
 
@@ -86,7 +74,8 @@ def load(
             are opened that have a selected array.
         like: A DAG whose arrays may also be objects that only have `shape` and `dtype`.
         only: Which leaves are read (see `dag_mask`). The others are None, or the leaf of `like`.
-        strict: False: a missing name keeps the leaf of `like`, a surplus name is ignored.
+        strict: False: a missing name keeps the leaf of `like`, a surplus name is ignored. A warning
+            says which. Where none of the arrays fits, it is an error all the same.
         namespace: Where classes are looked up. None: the namespace that the file names.
         classes: A class, or several, that the file may use although they have code of their own:
             those of `register_pydag_node`, of optree and of JAX, namedtuples, struct sequences,
@@ -108,19 +97,14 @@ def load(
         given = one_each(*_core.flatten_at(like, "like", namespace=namespace or ""))
         wanted = given.leaves, given.spec
     loaded = read(path, wanted, only, strict, namespace, classes, functions)
-    if loaded.differences:
-        warnings.warn(loaded.differences_text(), stacklevel=3)  # past what shortens tracebacks
-    return loaded.tree()
-
-
-class _Options(NamedTuple):
-    """The arguments of `load` that choose the leaves, the classes and the functions."""
-
-    only: Where | None
-    strict: bool
-    namespace: str | None
-    classes: tuple[type, ...]
-    functions: FunctionNames
+    for text in loaded.warnings:
+        warnings.warn(text, stacklevel=3)  # past what shortens tracebacks
+    are_tensors = of_class(loaded.wanted, is_tensor_class)
+    for i in loaded.from_file:
+        if are_tensors[i]:
+            loaded.leaves[i] = tensor_like(loaded.leaves[i], loaded.wanted[i])
+    tree: T = loaded.tree()
+    return tree
 
 
 def read(
@@ -143,26 +127,31 @@ def read(
         if not isinstance(cls, type):
             raise TypeError(f"classes= takes classes, got {cls!r}")
     known = FunctionNames([functions] if callable(functions) else functions)
-    options = _Options(only, strict, namespace, given, known)
-    return read_again(lambda: _read(opened(path), wanted, options))
+    return read_again(lambda: _read(opened(path), wanted, only, strict, namespace, given, known))
 
 
 def _read(
-    source: Source, wanted: tuple[Sequence[Leaf], PyDagSpec] | None, options: _Options
+    source: Source,
+    wanted: tuple[Sequence[Leaf], PyDagSpec] | None,
+    only: Where | None,
+    strict: bool,
+    namespace: str | None,
+    asked: tuple[type, ...],
+    functions: FunctionNames,
 ) -> Loaded:
-    only, strict, namespace, asked, functions = options
     if only is None:
         source.open_for(None)
     structure = source.structure()
     if structure is not None:
         source.check_aliases()
     if wanted is not None:
-        return _filled(source, structure, *wanted, options)
+        own = tuple(leaf for leaf in wanted[0] if issubclass(type(leaf), type))
+        classes = ClassNames(namespace or "", asked + own, functions)
+        return _filled(source, structure, *wanted, only, strict, classes)
     if structure is None:
         return read_flat(source, only)
     document, described = structure
-    if strict and only is None:
-        source.check_complete(described)
+    unused = source.unused(described, strict) if only is None else ""
     try:
         spec = document.spec(namespace, asked, functions)
         names = ClassNames(spec.namespace if namespace is None else namespace, asked, functions)
@@ -177,7 +166,7 @@ def _read(
             array = arrays[content] if kind != "value" else None
             leaves[i] = array if kind == "array" else _no_array(source, i, content, names, array)
     are_arrays = {i for i, (kind, _, keep) in enumerate(rows) if keep and kind != "value"}
-    return selected(Loaded(source, spec, leaves, are_arrays), only)
+    return selected(Loaded(source, spec, leaves, are_arrays, warnings=[unused]), only)
 
 
 def _no_array(source: Source, i: int, content: Any, names: ClassNames, array: Any) -> Leaf:
@@ -201,16 +190,13 @@ def _filled(
     structure: Structure | None,
     leaves: Sequence[Leaf],
     spec: PyDagSpec,
-    options: _Options,
+    only: Where | None,
+    strict: bool,
+    classes: ClassNames,
 ) -> Loaded:
-    only, strict, _, asked, functions = options
-    namespace = options.namespace or ""
-    are_classes = of_class(leaves, lambda cls: issubclass(cls, type))
-    own = tuple(itertools.compress(leaves, are_classes))
-    classes = ClassNames(namespace, asked + own, functions)
     chosen = [True] * len(leaves)
     if only is not None:
-        chosen = select_matching(only, spec, leaves, namespace, data)
+        chosen = select_matching(only, spec, leaves, classes.namespace, data)
     own_listing = Listing.of(spec)
     configuration = configuration_in(leaves, spec)
     filler = Filler(own_listing, leaves, repr(source.path), chosen, configuration)
@@ -222,7 +208,7 @@ def _filled(
     elif structure is not None:
         filled = _filled_as_it_is(source, structure, spec, filler, classes)
         if filled is not None:
-            return Loaded(source, spec, *filled, leaves, filler.differences)
+            return Loaded(source, spec, *filled, leaves, [filler.differences_text()])
     aliases: dict[str, list[str]] = {}
     for alias, name in source.aliases().items():
         aliases.setdefault(name, []).append(alias)
@@ -231,12 +217,12 @@ def _filled(
     if structure is not None:
         _put_values(source, structure, filler, classes)
     surplus = filler.surplus if only is None else ()  # of a part nothing is surplus
-    filler.check(strict, surplus, _dangling(source))
-    differences = filler.differences
+    left_out = filler.check(strict, surplus, _dangling(source))
     if structure is not None and only is None and has_meta_fields(own_listing):
         with contextlib.suppress(ValueError):  # a file that isn't read by its structure
-            differences += meta_differences(structure[0].listing(), own_listing)
-    return Loaded(source, spec, filler.result(), filler.replaced(), leaves, differences)
+            filler.differences += meta_differences(structure[0].listing(), own_listing)
+    texts = filler.differences_text(), left_out
+    return Loaded(source, spec, filler.result(), filler.replaced(), leaves, texts)
 
 
 def _filled_as_it_is(
@@ -278,7 +264,7 @@ def _dangling(source: Source) -> dict[str, str]:
 def _put_values(source: Source, structure: Structure, filler: Filler, classes: ClassNames) -> None:
     """Fills in the numbers, text and other values that the file has for a name of `like`."""
     document, described = structure
-    if not described.has_values:
+    if "value" not in described.kinds:
         return
     try:
         _, names = leaf_names(document.listing())

@@ -5,7 +5,7 @@ A file of another program has no structure: it is read as a flat dict of its nam
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pydag._core as _core
@@ -13,7 +13,6 @@ from pydag._core import PyDagSpec
 from pydag.ops.select import data, is_prefix, select, select_matching
 from pydag.typing import Dag, Leaf, Where
 
-from .configuration import Difference, differences_text
 from .source import Source
 
 
@@ -23,7 +22,7 @@ class Loaded:
     Args:
         source: The source.
         wanted: The leaves of `like`; None if the structure comes from the source.
-        differences: The differences of configuration between the source and `like`.
+        warnings: What a caller should know: other configuration, what was left out. Some are empty.
     """
 
     def __init__(
@@ -33,16 +32,12 @@ class Loaded:
         leaves: list[Leaf],
         from_file: set[int],
         wanted: Sequence[Leaf] | None = None,
-        differences: Sequence[Difference] = (),
+        warnings: Iterable[str] = (),
     ) -> None:
         self.source, self.spec, self.leaves, self.from_file = source, spec, leaves, from_file
         self.wanted = [None] * len(leaves) if wanted is None else wanted
         self._is_own = wanted is None
-        self.differences = differences
-
-    def differences_text(self) -> str:
-        """A warning of other configuration."""
-        return differences_text(repr(self.source.path), self.differences)
+        self.warnings = list(filter(None, warnings))
 
     def tree(self) -> Dag:
         """The DAG."""

@@ -39,8 +39,11 @@ class _Outline:
 
 
 def _place(leaf: Any) -> MemoryKey | None:
-    """Where an array has its numbers; None for one that has none, or keeps them elsewhere."""
-    key = memory_of(leaf)
+    """Where an array has its numbers; None for one that has none, or keeps them elsewhere.
+
+    On `meta`, where there are none, it is where they would be.
+    """
+    key = memory_of(leaf, on_meta=True)
     return key if key is not None and key.address else None
 
 
@@ -54,7 +57,7 @@ class OneEach(NamedTuple):
 
 
 def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
-    """Makes leaves that are one memory one leaf. Those without elements, or on `meta`, have none.
+    """Makes leaves that are one memory one leaf. Those without elements have none.
 
     Args:
         leaves: The leaves of a DAG.
@@ -79,23 +82,17 @@ def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
     return OneEach([leaves[i] for i in kept], with_merged_leaves(spec, same), kept, overlap)
 
 
-def first_overlap(leaves: dict[MemoryKey, int], most: int = sys.maxsize) -> tuple[int, int] | None:
-    """The numbers of two of these arrays that have a byte in common.
-
-    Args:
-        most: How many pairs are compared at most.
-    """
+def first_overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
+    """The numbers of two of these arrays that have a byte in common."""
     import numpy as np
 
     shares_memory: Any = np.shares_memory  # older types of NumPy know no bound but 0
     rows = [(*place.span(), i, np.asarray(_Outline(place))) for place, i in leaves.items()]
     rows.sort(key=operator.itemgetter(0))
-    left = most
     for at, (_, high, i, one) in enumerate(rows):
         for low, _, j, other in itertools.islice(rows, at + 1, None):
-            if low >= high or not left:
+            if low >= high:
                 break
-            left -= 1
             try:
                 is_shared = shares_memory(one, other, max_work=_WORK)
             except np.exceptions.TooHardError:

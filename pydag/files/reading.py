@@ -17,9 +17,13 @@ from .path import check_regular
 from .replacing import ReplacedError
 from .source import Source
 
-_ATTEMPTS = 5
 _MOST_DIMENSIONS = 32  # that every NumPy takes
 _FEWEST_ROWS = 64  # fewer arrays stand above the memory map itself, which many check by `base`
+_OTHERS = {  # by their first bytes
+    b"PK\x03\x04": "\n  It is a zip file, such as torch.save and numpy.savez write.",
+    b"GGUF": "\n  It is a GGUF file: `python -m pydag check` and `show` read it, and transformers "
+    "loads it, from_pretrained(folder, gguf_file=...).",
+}
 
 
 class File(Source):
@@ -30,26 +34,15 @@ class File(Source):
 
     Raises:
         ValueError: The file is no safetensors file, or is damaged.
-        OSError: The file can't be read.
+        OSError: The file can't be read, or another one replaced it meanwhile (ReplacedError).
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        self.metadata: dict[str, str]
-        self._dtypes: dict[str, Any] = {}
-        self._runs: list[Run] | None = None
-        for _ in range(_ATTEMPTS):
-            if self._open():
-                break
-        else:
-            raise ReplacedError(self.path)
-        self.text = self.metadata.pop(STRUCTURE, None)
-
     @collector_paused()
-    def _open(self) -> bool:
-        """Opens the file. False: another file replaced it meanwhile."""
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         import numpy as np
 
+        self.path = os.fspath(path)
+        self._dtypes: dict[str, Any] = {}
         package()
         check_regular(self.path)
         with open(self.path, "rb") as file:
@@ -61,15 +54,16 @@ class File(Source):
                 self._ask_package()
                 after = os.stat(self.path)
                 if not os.path.samestat(before, after) or before.st_size != after.st_size:
-                    return False
+                    raise ReplacedError(self.path)
                 try:
                     header = parsed(text)
                 except ValueError as error:
                     raise self.wrong(f"malformed header: {error}") from None
             self._bytes = np.memmap(file, dtype=np.uint8, mode="r")
-        self.entries, self.metadata, self._runs = header
+        self.entries, metadata, self._runs = header
+        self.text = metadata.pop(STRUCTURE, None)
+        self.metadata = metadata
         self._start = 8 + size
-        return True
 
     def _ask_package(self) -> None:
         """Raises ValueError where the safetensors package doesn't take the file."""
@@ -78,10 +72,8 @@ class File(Source):
             with safetensors.safe_open(self.path, framework="np"):
                 pass  # checks it
         except safetensors.SafetensorError as error:
-            advice = ""
             with open(self.path, "rb") as file:
-                if file.read(4) == b"PK\x03\x04":
-                    advice = "\n  It is a zip file, such as torch.save and numpy.savez write."
+                advice = _OTHERS.get(file.read(4), "")
             raise ValueError(
                 f"{self.path!r} is no whole safetensors file: {error}{advice}"
             ) from error

@@ -13,6 +13,7 @@ from pydag.structure.document import Document, MalformedError, check_version, pa
 
 from .collector import collector_paused
 from .header import Entry, aliases_in
+from .names import listed
 from .package import KINDS
 
 
@@ -40,11 +41,6 @@ class Described:
             self.contents = [content for _, content in fields]
             names = [content for kind, content in fields if kind != "value"]
         self.names = dict.fromkeys(names)  # of the arrays, each once, in the order of the leaves
-
-    @property
-    def has_values(self) -> bool:
-        """Whether a leaf is no array."""
-        return "value" in self.kinds
 
 
 def _field(leaf: int, found: Any, entries: Mapping[str, Entry]) -> tuple[str, Any]:
@@ -106,13 +102,19 @@ class Source:
             if name not in self.entries:
                 raise self.wrong(f"{alias!r} is an alias of {name!r}, which is no array in it")
 
-    def check_complete(self, described: Described) -> None:
-        """Checks that the structure uses every array."""
-        if len(described.names) < len(self.entries):
-            unused = self.entries.keys() - described.names.keys()
+    def unused(self, described: Described, strict: bool) -> str:
+        """Which arrays the structure doesn't use, in words; where `strict`, that is an error."""
+        if len(described.names) == len(self.entries):
+            return ""
+        unused = sorted(self.entries.keys() - described.names.keys())
+        if strict:
             raise self.wrong(
-                f"the array {min(unused)!r} is not in the structure; strict=False leaves it out"
+                f"the array {unused[0]!r} is not in the structure; strict=False leaves it out"
             )
+        return (
+            f"{self.path!r}: {len(unused)} of {len(self.entries)} arrays are not in the structure, "
+            f"and left out (strict=False): {listed(unused, 8)}"
+        )
 
     def names(self) -> dict[str, str]:
         """The array of each name: of the arrays themselves, and of aliases."""

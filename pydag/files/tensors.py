@@ -71,3 +71,38 @@ def tensor_to_numpy(tensor: Any, numpy_type: Any) -> Any:
     # As bytes, for NumPy may not know the type.
     flat = plain.reshape(-1).view(torch.uint8).numpy().view(np.dtype(numpy_type))
     return flat.reshape(tuple(tensor.shape))
+
+
+def as_tensor(array: Any) -> Any:
+    """An array as a tensor over its memory where PyTorch takes that, else a copy."""
+    import numpy as np
+
+    torch: Any = sys.modules["torch"]
+    if isinstance(array, torch.Tensor):
+        return array.detach()
+    array = np.asarray(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.writeable or min(array.strides, default=0) < 0:
+        array = array.copy()
+    if array.dtype.isbuiltin == 1 or (dtype := getattr(torch, array.dtype.name, None)) is None:
+        return torch.from_numpy(array)
+    # NumPy has bfloat16 and the like from another package. `reshape` keeps arrays without axes.
+    raw = torch.from_numpy(np.ascontiguousarray(array).view(f"u{array.itemsize}"))
+    return raw.view(dtype).reshape(array.shape)
+
+
+def tensor_like(array: Any, like: Any) -> Any:
+    """A new tensor with the numbers of an array from a file, and of the kind of `like`.
+
+    It is a parameter if `like` is one, and on the device of `like`: not on `meta`, where there are
+    no numbers, and not where `like` is of a class that keeps its numbers elsewhere.
+    """
+    torch: Any = sys.modules["torch"]
+    is_plain = type(like).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    tensor = as_tensor(array)  # a copy: a file is mapped to be read
+    if is_plain and not like.is_meta:
+        tensor = tensor.to(like.device)
+    if isinstance(like, torch.nn.Parameter):
+        return torch.nn.Parameter(tensor, requires_grad=like.requires_grad)
+    return tensor.requires_grad_(like.requires_grad)

@@ -259,14 +259,52 @@ def test_a_tie_that_the_file_lacks(path: Path, w: Any) -> None:
 
 
 def test_missing_and_surplus_names(path: Path, w: Any) -> None:
-    """Missing and surplus names are an error with the names, unless strict=False."""
+    """Missing and surplus names are an error with the names; a warning with strict=False."""
     save_file({"a": w, "x": w}, path)
     like = {"a": np.zeros_like(w), "b": np.ones(1)}
-    with pytest.raises(ValueError, match=r"(?s)missing: b.*surplus: x"):
+    with pytest.raises(ValueError, match=r"(?s)missing: b.*surplus: x.*strict=False takes what"):
         load(path, like)
-    found = load(path, like, strict=False)
+    with pytest.warns(UserWarning, match="strict=False") as caught:
+        found = load(path, like, strict=False)
     assert found["a"].tolist() == w.tolist()
     assert found["b"] is like["b"]
+    assert [warning.filename for warning in caught] == [__file__]
+    assert str(caught[0].message).splitlines() == [
+        f"strict=False: {str(path)!r} has 1 of the 2 arrays of `like`; 1 are missing and stay as "
+        "they are, 1 are surplus",
+        "  missing: b",
+        "  surplus: x",
+    ]
+    assert load(path, {"a": w, "x": w}, strict=False)["a"].tolist() == w.tolist()  # no warning
+
+
+@pytest.mark.parametrize("like", [{"model": {"a": 0, "x": 1}}, {"A": 0}, {"step": 3}, {}, {"a": 3}])
+def test_a_file_of_which_nothing_fits(path: Path, w: Any, like: Any) -> None:
+    """It is an error with strict=False, too, which isn't recommended then."""
+    save_file({"a": w, "x": w} if like != {"a": 3} else {"b": w}, path)
+    like = pydag.dag_map(lambda i: np.full_like(w, i) if i < 3 else i, like)
+    for strict in (True, False):
+        with pytest.raises(ValueError, match=r"(?s)surplus: .*strict=False is no help: no array"):
+            load(path, like, strict=strict)
+
+
+def test_what_fits_of_a_part(path: Path, w: Any) -> None:
+    """With `only`, the selected arrays count, and nothing is surplus."""
+    save_file({"a": w, "x": w}, path)
+    like = {"a": w + 1, "b": w + 2}
+    assert load(path, like, only="['a']", strict=False)["b"] is like["b"]
+    with pytest.warns(UserWarning, match=r"has 1 of the 2 arrays of `like`; 1 .*, 0 are surplus"):
+        load(path, like, only=lambda x: True, strict=False)
+    with pytest.raises(ValueError, match=r"missing: b\n  strict=False is no help"):
+        load(path, like, only="['b']", strict=False)
+
+
+def test_a_file_of_another_format(path: Path) -> None:
+    """The error says what it is, and what reads it."""
+    for start, words in ((b"PK\x03\x04", "zip file"), (b"GGUF\x03", r"pydag check.*gguf_file=")):
+        path.write_bytes(start + bytes(100))
+        with pytest.raises(ValueError, match=rf"(?s)model\.safetensors.*{words}"):
+            load(path)
 
 
 def test_other_types_and_shapes(path: Path, w: Any) -> None:
@@ -426,7 +464,8 @@ def test_an_array_beside_the_structure(path: Path, tied: Any) -> None:
     save_file(dict(load_file(path)) | {"more": np.ones(1)}, path, metadata=kept)
     with pytest.raises(ValueError, match="'more' is not in the structure"):
         load(path)
-    assert_same(load(path, strict=False), tied)
+    with pytest.warns(UserWarning, match=r"1 of 4 arrays are not in .*\(strict=False\): more$"):
+        assert_same(load(path, strict=False), tied)
 
 
 def test_system_errors(tmp_path: Path, w: Any) -> None:

@@ -121,7 +121,55 @@ def test_missing_and_surplus() -> None:
     with pytest.raises(ValueError, match=r"(?s)missing: encoder\.b.*surplus: restored\['more'\]"):
         pj.from_checkpoint(tied(1), found)
     like = tied(1)
-    assert pj.from_checkpoint(like, found, strict=False)["encoder"]["b"] is like["encoder"]["b"]
+    with pytest.warns(UserWarning, match="strict=False") as caught:
+        again = pj.from_checkpoint(like, found, strict=False)
+    assert again["encoder"]["b"] is like["encoder"]["b"]
+    assert [warning.filename for warning in caught] == [__file__]
+    assert str(caught[0].message).splitlines() == [
+        "strict=False: the checkpoint has 1 of the 2 arrays of `like`; 1 are missing and stay as "
+        "they are, 1 are surplus",
+        "  missing: encoder.b",
+        "  surplus: restored['more']",
+    ]
+
+
+def test_a_checkpoint_of_which_nothing_fits(tmp_path: Path) -> None:
+    """It is an error, strict or not, whoever reads it: the names are a level deeper, say."""
+    save_file({"params.encoder.b": np.ones(2, np.float32)}, tmp_path / "deeper")
+    for strict in (True, False):
+        with pytest.raises(ValueError, match="strict=False is no help: no array fits"):
+            pj.from_checkpoint(tied(1), {"params": plain(tied())}, strict)
+        with pytest.raises(ValueError, match="strict=False is no help: no array fits"):
+            pj.load(tmp_path / "deeper", tied(1), strict=strict)
+
+
+def test_what_was_left_out_of_a_file(tmp_path: Path) -> None:
+    """`pj.load` warns once at the caller's line, and is silent where everything fits."""
+    pj.save(tmp_path / "m", {"a": jnp.ones(2), "b": jnp.ones(2)})
+    with pytest.warns(
+        UserWarning, match=r"has 1 of the 2 .*\n  missing: c\n  surplus: b$"
+    ) as caught:
+        pj.load(tmp_path / "m", {"a": jnp.ones(2), "c": jnp.ones(2)}, strict=False)
+    assert [warning.filename for warning in caught] == [__file__]
+    pj.load(tmp_path / "m", {"a": jnp.ones(2), "b": jnp.ones(2)}, strict=False)
+
+
+def test_what_is_only_described_is_missing() -> None:
+    """Where a checkpoint has no array orbax leaves its description, which is no value."""
+    described: Any = jax.ShapeDtypeStruct  # untyped
+    outline, number = described((2,), jnp.float32), described((), jnp.int32)
+    like = {"a": jnp.zeros(2), "b": (b := jnp.zeros(2)), "c": b, "step": 3}
+    with pytest.raises(ValueError, match=r"missing: b \(ShapeDtypeStruct alone\)\n"):
+        pj.from_checkpoint(like, {"a": jnp.ones(2), "b": outline, "step": 4})
+    with pytest.raises(ValueError, match=r"missing: step \(ShapeDtypeStruct alone\)\n"):
+        pj.from_checkpoint(like, {"a": b, "b": b, "step": number})
+    with pytest.warns(UserWarning, match="has 1 of the 2 arrays"):
+        again = pj.from_checkpoint(like, {"a": jnp.ones(2), "b": outline}, strict=False)
+    assert again["b"] is again["c"] is b
+    again = pj.from_checkpoint(like, {"a": jnp.ones(2), "b": outline, "c": jnp.ones(2)})
+    assert again["b"].tolist() == [1, 1]
+    with pytest.raises(ValueError, match="missing: a"):
+        pj.from_checkpoint({"a": outline}, {"a": outline})
 
 
 def test_forms_of_names() -> None:

@@ -8,6 +8,8 @@ import numpy as np
 import pydag._core as _core
 from pydag.files.arrays import is_array
 from pydag.files.fill import Filler
+from pydag.jaxinterop.foreign.jax_private import is_ref
+from pydag.jaxinterop.notices.source import warn_at_call
 from pydag.structure.listing import Listing
 from pydag.typing import Dag
 
@@ -28,8 +30,10 @@ def from_checkpoint(like: Dag, restored: Any, strict: bool = True, *, namespace:
     Args:
         like: A DAG with arrays, or with `jax.ShapeDtypeStruct`s, in the places of arrays: a model,
             or a whole run with the states of optimizers.
-        restored: What was read: dicts, lists, a `Dag`, any pytree.
-        strict: False: a missing name keeps the leaf of `like`, a surplus name is ignored.
+        restored: What was read: dicts, lists, a `Dag`, any pytree. A `jax.ShapeDtypeStruct` in it
+            is missing: orbax leaves one where a checkpoint has no array.
+        strict: False: a missing name keeps the leaf of `like`, a surplus name is ignored, and a
+            warning says which. Where none of the arrays fits, it is an error all the same.
         namespace: The registrations of this namespace count beside the global ones.
 
     Raises:
@@ -50,6 +54,7 @@ def from_checkpoint(like: Dag, restored: Any, strict: bool = True, *, namespace:
         Opened(restored, namespace).tree, "tree", namespace=namespace
     )
     listing = Listing.of(found_spec)
+    described: dict[str, str] = {}
     for leaf, position in zip(found, listing.leaves, strict=True):
         array = np.asarray(leaf) if type(leaf) in _NUMBERS else leaf
         if not is_array(array):
@@ -58,7 +63,12 @@ def from_checkpoint(like: Dag, restored: Any, strict: bool = True, *, namespace:
         for slot in listing.slots_of(position):
             way = [listing.records[step] for step in listing.way(slot)]
             places.setdefault(filler.find_way(way), listing.path_text(slot, "restored"))
+        has_numbers = hasattr(type(array), "__array__") or is_ref(array)
         for place, name in places.items():
-            filler.put_at(place, name, array)
-    filler.check(strict, filler.surplus, {})
+            if has_numbers:
+                filler.put_at(place, name, array)
+            elif place is not None:
+                described[filler.leaf_names[place]] = f" ({type(array).__name__} alone)"
+    if left_out := filler.check(strict, filler.surplus, described):
+        warn_at_call(left_out, UserWarning)
     return opened.close(_core.unflatten(spec, filler.result()))

@@ -63,7 +63,8 @@ def load(
             model and the state that its optimizer begins with.
         only: Which leaves are read (see `pydag.dag_mask`); elsewhere stands None, or the leaf of
             `like`.
-        strict: False: names that are missing keep the leaf of `like`, surplus ones are passed over.
+        strict: False: names that are missing keep the leaf of `like`, surplus ones are passed over,
+            and a warning says which. Where none of the arrays fits, it is an error all the same.
         shardings: A sharding or device, or a tree prefix of them. None: those of the arrays in
             `like`, elsewhere JAX's default device.
         namespace: In which classes are looked up; None: the one that the file names.
@@ -86,8 +87,8 @@ def load(
     loaded = read(path, outlined, only, strict, namespace, classes, functions)
     if like is not None:
         loaded.wanted = wanted
-    if loaded.differences:
-        warn_at_call(loaded.differences_text(), UserWarning)
+    for text in loaded.warnings:
+        warn_at_call(text, UserWarning)
     given = _shardings(loaded, shardings)
     kinds = _kinds(loaded, wanted if like is not None else None)
     total = sum(loaded.leaves[i].nbytes for i in loaded.from_file)
