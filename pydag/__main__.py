@@ -2,6 +2,8 @@
 """`python -m pydag FILE` shows what is in a file; `python -m pydag check PATH ...` checks files."""
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -36,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         case ["show", *rest]:
             return _show(rest)
+        case [word, *_] if re.fullmatch(r"\w[\w-]*", word) and not os.path.exists(word):
+            print(f"pydag: there is no command or file {word!r}\n{_ABOUT}", file=sys.stderr)
+            return 2
     return _show(given)
 
 

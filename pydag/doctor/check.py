@@ -2,73 +2,72 @@
 """Checks a model, and compares it with another one."""
 
 import os
+from contextlib import closing
 
 from pydag.files.collector import collector_paused
-from pydag.files.path import check_local
 from pydag.files.path import check_path as check_given
 
 from .finding import Finding, Pairs
 from .head_checks import check_heads
+from .index_checks import check_beside
+from .layers import check_layers
 from .model import Model
 from .opening import open_model
 from .progress import Bar
+from .quantized import check_parts
 from .report import Report
 from .search import find_copies
 from .ties import check_aliases, check_storages
 
 
+@collector_paused()
 def check_path(
     path: str | os.PathLike[str],
     against: str | os.PathLike[str] | None = None,
+    headers: bool = False,
     progress: bool = False,
 ) -> Report:
-    """The implementation of `pydag.files.check`.
-
-    Args:
-        path: The path of the model.
-        against: The path of the model before a change.
-        progress: Whether to show the progress on a terminal.
-    """
-    model = _opened(path)
-    bar = Bar(progress)
-    try:
+    """The implementation of `pydag.files.check`; `progress` shows a bar on a terminal."""
+    with closing(Bar(progress)) as bar, closing(_opened(path, headers, against is None)) as model:
+        if model.pipeline:
+            rows = model.pipeline.items()
+            parts = {name: check_path(part, None, headers, progress) for name, part in rows}
+            return Report(model, model.findings, parts)
         findings = findings_of(model, bar)
         if against is not None:
             from .against import compare
 
-            before = _opened(against)
-            try:
+            with closing(_opened(against, headers)) as before:
                 changes = list(compare(before, model, bar))
-            finally:
-                before.close()
             ties = [set(change.names) for change in changes if change.level == "tie"]
             findings = [
-                finding
-                for finding in findings
-                if finding.level != "tie" or not any(names >= set(finding.names) for names in ties)
+                f
+                for f in findings
+                if f.level != "tie" or not any(names >= set(f.names) for names in ties)
             ]
             findings += changes
         return Report(model, findings)
-    finally:
-        bar.close()
-        model.close()
 
 
-@collector_paused()
-def _opened(path: str | os.PathLike[str]) -> Model:
+def _opened(path: str | os.PathLike[str], headers: bool, may_have_parts: bool = False) -> Model:
     check_given(path, None, "check(path), with the path where it was saved")
-    check_local(path, is_read=True)
-    return open_model(os.fsdecode(path))
+    model = open_model(os.fsdecode(path), may_have_parts)
+    model.has_content = not headers
+    return model
 
 
 def findings_of(model: Model, bar: Bar) -> list[Finding]:
     """All findings about a model."""
     pairs = Pairs()
+    without_parts = list(check_parts(model))
     return [
         *model.findings,
+        *without_parts,
+        *check_layers(model, without_parts),
+        *(check_beside(model, bar) if model.has_content else ()),
         *model.config_findings,
         *check_aliases(model, pairs, bar),
         *check_storages(model),
         *check_heads(model, pairs, bar),
-        *find_copies(model, pairs, bar),
+        *(find_copies(model, pairs, bar) if model.has_content else ()),
     ]

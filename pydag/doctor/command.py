@@ -8,16 +8,23 @@ from collections import Counter
 from collections.abc import Sequence
 
 from .check import check_path
-from .finding import Level, size_text
-from .new_place import check_free
+from .finding import Level, shown, size_text
+from .new_place import check_free, is_for_folder
 from .report import JSON_VERSION, count_text
 
 _ABOUT = """\
-Check files of models: safetensors files, torch's zip files (.pt, .pth, .bin), GGUF files, and
-directories or indices of the first two. Nothing in a file is run."""
+Check files of models: safetensors files, torch's zip files (.pt, .pth, .bin, .ckpt), GGUF files,
+and directories or indices of the first two; also elsewhere, by addresses that fsspec knows, such as
+hf://org/name. Nothing in a file is run."""
 _CODES = """\
 exit code: 0, or 1 where there is an error (with --strict a doubt or waste, too), or 2 where a path
 can't be read or written. With --write it counts what is left in OUT"""
+_FLAGS = {
+    "--json": "print one JSON object",
+    "--headers": "read headers alone, and compare no content",
+    "--quiet": "print errors alone",
+    "--strict": "exit with 1 for a doubt or waste, too",
+}
 _UNREADABLE = (ValueError, OSError, ImportError)
 
 
@@ -26,17 +33,11 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m pydag check", description=_ABOUT, epilog=_CODES
     )
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, an index or a directory")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--against", metavar="OTHER", help="what it was before: compare with it")
-    parser.add_argument(
-        "--write",
-        metavar="OUT",
-        help="write what is tied once, with its other names beside it, to a new file or directory",
-    )
-    parser.add_argument("--quiet", action="store_true", help="print errors alone")
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 1 for a doubt or waste, too"
-    )
+    once = "write what is tied once, with its other names beside it, to a new file or directory"
+    parser.add_argument("--write", metavar="OUT", help=once)
+    for flag, text in _FLAGS.items():
+        parser.add_argument(flag, action="store_true", help=text)
     return parser
 
 
@@ -49,13 +50,13 @@ def main(arguments: Sequence[str]) -> int:
         if len(options.paths) != 1:
             parser.error("--write takes one path")
         try:
-            check_free(options.write)
+            check_free(options.write, is_for_folder(options.paths[0], options.write))
         except _UNREADABLE as error:
             return _failed(error)
     code, reports = 0, []
     for i, path in enumerate(options.paths):
         try:
-            report = check_path(path, options.against, progress=True)
+            report = check_path(path, options.against, options.headers, progress=True)
         except _UNREADABLE as error:
             code = _failed(error)
             reports.append({"version": JSON_VERSION, "path": path, "unreadable": _one_line(error)})
@@ -68,11 +69,15 @@ def main(arguments: Sequence[str]) -> int:
                 print_text(f"{report.path}: {finding}")
         elif not options.json:
             print_text("\n" * (i > 0) + str(report))
+    said: list[str] = []
+    if options.write is not None and code != 2:
+        code, said, written = _write(options.paths[0], options.write, counted)
+        reports[0].update(written)
     if options.json:
         whole = reports[0] if len(reports) == 1 else {"version": JSON_VERSION, "reports": reports}
         print_text(json.dumps(whole, indent=2))
-    if options.write is not None and code != 2:
-        return _write(options.paths[0], options.write, counted, options.quiet or options.json)
+    elif said and not options.quiet:
+        print_text("\n".join(said))
     return code
 
 
@@ -93,19 +98,21 @@ def _one_line(error: Exception) -> str:
     return " ".join(line.strip() for line in str(error).splitlines()) or type(error).__name__
 
 
-def _write(path: str, out: str, counted: Sequence[Level], is_quiet: bool) -> int:
-    """Writes it; the exit code is that of what was written."""
+def _write(
+    path: str, out: str, counted: Sequence[Level]
+) -> tuple[int, list[str], dict[str, object]]:
+    """Writes it; returns the exit code, that of what was written, and lines and JSON about it."""
     from .repair import write_once
 
     try:
-        text, findings = write_once(path, out)
+        text, findings, others = write_once(path, out)
     except _UNREADABLE as error:
-        return _failed(error)
+        return _failed(error), [], {}
     left = Counter(finding.level for finding in findings if finding.level in counted)
     for level, number in left.items():
         text += f"; {count_text(number, level)} left"
     if wasted := sum(finding.nbytes for finding in findings):
         text += f"; {size_text(wasted)} are still wasted"
-    if not is_quiet:
-        print_text(text)
-    return 1 if left else 0
+    names = {how.replace("_", " "): ", ".join(map(shown, own)) for how, own in others.items()}
+    lines = [f"{out}: {how}: {own}" for how, own in names.items() if own]
+    return int(bool(left)), [*lines, text], {"written": {"path": out, **others}}

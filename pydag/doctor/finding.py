@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The findings of the doctor: one line each."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
@@ -13,6 +13,7 @@ LEVELS: tuple[Level, ...] = ("error", "doubt", "waste", "tie", "change")
 
 _LONGEST = 160  # characters of a name in a message
 _SHOWN = 5  # names in a line
+_ZEROS = str.maketrans("123456789", "000000000")
 
 
 class Finding(NamedTuple):
@@ -49,9 +50,9 @@ def shown(name: str) -> str:
 
 def listed(names: Iterable[str]) -> str:
     """Several names, the first few of them."""
-    known: Sequence[str] = tuple(names)
-    text = ", ".join(map(shown, known[:_SHOWN]))
-    return text + (f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else "")
+    known = tuple(names)
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return ", ".join(map(shown, known[:_SHOWN])) + more
 
 
 def are(names: Sequence[str]) -> str:
@@ -61,13 +62,31 @@ def are(names: Sequence[str]) -> str:
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """The items that have each key, in order."""
-    found: dict[K, list[T]] = {}
-    for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
+    known = list(items)
+    return paired(map(key, known), known)
 
 
-def limited(findings: Iterable[Finding], most: int) -> Iterator[Finding]:
+def paired(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
+    """The items that have each key, in order, where the keys are known."""
+    found: defaultdict[K, list[T]] = defaultdict(list)
+    for key, item in zip(keys, items, strict=True):
+        found[key].append(item)
+    return dict(found)
+
+
+def by_form(names: Iterable[str]) -> dict[str, list[str]]:
+    """The names that differ in their digits alone, by the name with zeros in place of digits.
+
+    A large model has a few forms. What a name is, is quickly found by asking each form.
+    """
+    known = list(names)
+    forms = "\n".join(known).translate(_ZEROS).split("\n")
+    if len(forms) != len(known):
+        forms = [name.translate(_ZEROS) for name in known]
+    return paired(forms, known)
+
+
+def limited(findings: Iterable[Finding], most: int = 1000) -> Iterator[Finding]:
     """The first findings of each level, then how many more there are."""
     counts: Counter[Level] = Counter()
     left: list[Finding] = []
@@ -85,7 +104,7 @@ def limited(findings: Iterable[Finding], most: int) -> Iterator[Finding]:
 
 
 class Pairs:
-    """Unordered pairs of names of arrays that were already reported.
+    """Pairs of names of arrays that were already reported; what two pairs connect is one, too.
 
     Attributes:
         copies: The arrays that are stored again though metadata or the configuration tie them to
@@ -93,12 +112,16 @@ class Pairs:
     """
 
     def __init__(self) -> None:
-        self._known: set[frozenset[str]] = set()
+        self._groups: dict[str, set[str]] = {}
         self.copies: dict[str, str] = {}
 
     def add(self, one: str, other: str) -> None:
         """Adds a pair."""
-        self._known.add(frozenset((one, other)))
+        pair = [self._groups.setdefault(name, {name}) for name in (one, other)]
+        if pair[0] is not pair[1]:
+            less, more = sorted(pair, key=len)
+            more |= less
+            self._groups.update(dict.fromkeys(less, more))
 
     def add_copy(self, one: str, copy: str) -> None:
         """Adds a pair of arrays that are tied and equal."""
@@ -106,24 +129,22 @@ class Pairs:
         self.copies.setdefault(copy, one)
 
     def __contains__(self, pair: tuple[str, str]) -> bool:
-        return frozenset(pair) in self._known
+        return pair[1] in self._groups.get(pair[0], ())
 
     def left(self, names: list[str]) -> list[str]:
         """The names of a group, without those that were reported in a pair with another name."""
-        kept: list[str] = []
+        first: dict[object, str] = {}
         for name in names:
-            if not any((name, other) in self for other in kept):
-                kept.append(name)
-        return kept
+            first.setdefault(id(self._groups[name]) if name in self._groups else name, name)
+        return list(first.values())
 
 
 def size_text(nbytes: int) -> str:
     """A number of bytes, in the unit that suits it: "4.1 MB"."""
     if nbytes < 1000:
         return f"{nbytes} B"
-    size = float(nbytes)
-    for unit in ("kB", "MB", "GB"):
-        size /= 1000
-        if size < 999.95:
-            return f"{size:.1f} {unit}"
-    return f"{size / 1000:.1f} TB"
+    size, unit = nbytes / 1000, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if size >= 999.95:
+            size, unit = size / 1000, larger
+    return f"{size:.1f} {unit}"

@@ -7,6 +7,7 @@ The length of a safetensors header may look like the beginning of a zip file or 
 import re
 
 from .gguf_file import MAGIC, read_gguf
+from .paths import open_file
 from .raw import RawFile
 from .safetensors_file import looks_like_safetensors, read_safetensors
 from .stored import Container
@@ -17,7 +18,11 @@ READABLE = (
     "safetensors files, torch's zip files (.pt, .pth, .bin), GGUF files, and directories or "
     "indices of the first two"
 )
-_SAFELY = "that isn't a format that can be read safely. "
+_OLD = (
+    "perhaps an old file of torch's: that isn't a format that can be read safely. Read it by "
+    "torch.load, with weights_only=True unless you trust it, and write it with torch.save or "
+    f"safetensors. Known are {READABLE}"
+)
 
 
 def read_file(path: str) -> Container:
@@ -27,7 +32,7 @@ def read_file(path: str) -> Container:
         ValueError: It is of no known format, or so damaged that nothing of it can be read.
         OSError: It can't be read.
     """
-    file = RawFile(path)
+    file = open_file(path)
     try:
         return _read(file)
     except BaseException as error:
@@ -62,11 +67,10 @@ def _guess(file: RawFile) -> str:
     start = file.read(0, min(file.size, 512))
     if not start:
         return f"it is empty. Known are {READABLE}"
+    if start.startswith(b"version https://git-lfs.github.com/spec/"):
+        return "it is a Git LFS pointer, and the file itself isn't here: git lfs pull"
     if re.match(rb"\x80[\x02-\x05]", start):
-        return (
-            f"it is a pickle, perhaps an old file of torch's: {_SAFELY}Read it where you trust it, "
-            f"and write it with torch.save or safetensors. Known are {READABLE}"
-        )
+        return f"it is a pickle, {_OLD}"
     if start[257:262] == b"ustar":
-        return f"it is a tar archive, perhaps an old file of torch's: {_SAFELY}Known are {READABLE}"
+        return f"it is a tar archive, {_OLD}"
     return f"it is of no known format. Known are {READABLE}"

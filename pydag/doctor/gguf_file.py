@@ -18,50 +18,26 @@ _MOST_DIMENSIONS = 8
 # The values in the metadata that have a fixed size, by their type.
 _FIXED = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _UNSIGNED, _TEXT, _LIST = 4, 8, 9
-_SMALLEST = {_TEXT: 8, _LIST: 12, **_FIXED}  # the bytes of the smallest value of a type
-_DEEPEST = 8
 
 # A header beyond these limits is refused: each item takes memory, or time, beyond its bytes.
 _LONGEST_NAME = (1 << 16) - 1  # by the format
 _MOST_NAMES = 1 << 24  # bytes of all names
 _MOST_ROWS = 1 << 16  # arrays, and values
-_MOST_ITEMS = 1 << 21  # of lists, where each has a size of its own
+_MOST_TEXTS = 1 << 21  # in lists
 _CHUNK = 1 << 20
 
 # The types of arrays: name, and how many numbers are stored together in how many bytes.
+_ROWS = (
+    "0 F32 1 4, 1 F16 1 2, 2 Q4_0 32 18, 3 Q4_1 32 20, 6 Q5_0 32 22, 7 Q5_1 32 24, "
+    "8 Q8_0 32 34, 9 Q8_1 32 36, 10 Q2_K 256 84, 11 Q3_K 256 110, 12 Q4_K 256 144, "
+    "13 Q5_K 256 176, 14 Q6_K 256 210, 15 Q8_K 256 292, 16 IQ2_XXS 256 66, 17 IQ2_XS 256 74, "
+    "18 IQ3_XXS 256 98, 19 IQ1_S 256 50, 20 IQ4_NL 32 18, 21 IQ3_S 256 110, 22 IQ2_S 256 82, "
+    "23 IQ4_XS 256 136, 24 I8 1 1, 25 I16 1 2, 26 I32 1 4, 27 I64 1 8, 28 F64 1 8, "
+    "29 IQ1_M 256 56, 30 BF16 1 2, 34 TQ1_0 256 54, 35 TQ2_0 256 66, 39 MXFP4 32 17"
+)
 _TYPES = {
-    0: ("F32", 1, 4),
-    1: ("F16", 1, 2),
-    2: ("Q4_0", 32, 18),
-    3: ("Q4_1", 32, 20),
-    6: ("Q5_0", 32, 22),
-    7: ("Q5_1", 32, 24),
-    8: ("Q8_0", 32, 34),
-    9: ("Q8_1", 32, 36),
-    10: ("Q2_K", 256, 84),
-    11: ("Q3_K", 256, 110),
-    12: ("Q4_K", 256, 144),
-    13: ("Q5_K", 256, 176),
-    14: ("Q6_K", 256, 210),
-    15: ("Q8_K", 256, 292),
-    16: ("IQ2_XXS", 256, 66),
-    17: ("IQ2_XS", 256, 74),
-    18: ("IQ3_XXS", 256, 98),
-    19: ("IQ1_S", 256, 50),
-    20: ("IQ4_NL", 32, 18),
-    21: ("IQ3_S", 256, 110),
-    22: ("IQ2_S", 256, 82),
-    23: ("IQ4_XS", 256, 136),
-    24: ("I8", 1, 1),
-    25: ("I16", 1, 2),
-    26: ("I32", 1, 4),
-    27: ("I64", 1, 8),
-    28: ("F64", 1, 8),
-    29: ("IQ1_M", 256, 56),
-    30: ("BF16", 1, 2),
-    34: ("TQ1_0", 256, 54),
-    35: ("TQ2_0", 256, 66),
-    39: ("MXFP4", 32, 17),
+    int(kind): (name, int(block), int(width))
+    for kind, name, block, width in map(str.split, _ROWS.split(","))
 }
 
 
@@ -77,29 +53,26 @@ class _Cursor:
     """Reads numbers and text one after the other, and checks each length against the file."""
 
     def __init__(self, file: RawFile) -> None:
+        self.position = 0  # how many bytes were read
         self._file = file
-        self._data, self._start, self._at = b"", 0, 0  # a piece of the file, and the place in it
-        self._names = self._items = 0
-
-    @property
-    def position(self) -> int:
-        """How many bytes were read."""
-        return self._start + self._at
+        self._data, self._start = b"", 0  # a piece of the file, and where it begins
+        self._names = self._texts = 0
 
     def take(self, size: int) -> bytes:
         """The next bytes."""
-        if self._at + size > len(self._data):
-            left = self._file.size - self.position
+        begin = self.position - self._start
+        if begin + size > len(self._data):
+            self._start, begin = self.position, 0
+            left = self._file.size - self._start
             if size > left:
                 raise _CutShortError
-            self._start, self._at = self.position, 0
             self._data = self._file.read(self._start, min(max(size, _CHUNK), left))
-        self._at += size
-        return self._data[self._at - size : self._at]
+        self.position += size
+        return self._data[begin : begin + size]
 
     def skip(self, size: int) -> None:
         """Leaves out bytes."""
-        self._at += size
+        self.position += size
         if self.position > self._file.size:
             raise _CutShortError
 
@@ -124,41 +97,31 @@ class _Cursor:
             raise _malformed(f"it can't have {found} {what}")
         return found
 
-    def skip_value(self, kind: int, depth: int = 0) -> None:
-        """Leaves out a value of the metadata."""
+    def skip_value(self, kind: int) -> None:
+        """Leaves out a value of the metadata. A list of lists is none: llama.cpp knows no such."""
+        is_list = kind == _LIST
+        if is_list:
+            kind = self.number("I")
+        size = _FIXED.get(kind, 8)
+        most = self._file.size if kind in _FIXED else _MOST_TEXTS - self._texts
+        count = self.count("items in a list", size, most) if is_list else 1
         if kind in _FIXED:
-            self.skip(_FIXED[kind])
+            self.skip(count * size)
         elif kind == _TEXT:
-            self.skip(self.number("Q"))
-        elif kind == _LIST and depth < _DEEPEST:
-            self._skip_list(depth)
-        else:
-            raise _malformed(f"a value of the type {kind}")
-
-    def _skip_list(self, depth: int) -> None:
-        kind = self.number("I")
-        cost = 64 if kind == _LIST else 1  # that is how much longer an inner list takes
-        most = self._file.size if kind in _FIXED else (_MOST_ITEMS - self._items) // cost
-        count = self.count("items in a list", _SMALLEST.get(kind, 1), most)
-        if kind in _FIXED:
-            self.skip(count * _FIXED[kind])
-            return
-        self._items += count * cost
-        if kind == _TEXT:
+            self._texts += count
             self._skip_texts(count)
-            return
-        for _ in range(count):
-            self.skip_value(kind, depth + 1)
+        else:
+            raise _malformed(f"a value of the type {kind}" + (", in a list" if is_list else ""))
 
     def _skip_texts(self, count: int) -> None:
         while count:
             self.skip(self.number("Q"))
             count -= 1
-            data, at, last = self._data, self._at, len(self._data) - 8
+            data, at, last = self._data, self.position - self._start, len(self._data) - 8
             while count and at <= last:  # what is in memory
                 at += 8 + int.from_bytes(data[at : at + 8], "little")
                 count -= 1
-            self._at = at
+            self.position = self._start + at
             self.skip(0)
 
     def row(self) -> tuple[str, tuple[tuple[int, ...], int, int]]:
@@ -195,14 +158,14 @@ def _read(found: Container, file: RawFile, cursor: _Cursor) -> None:
     for _ in range(cursor.count("values", 13)):
         key, kind = cursor.name(), cursor.number("I")
         keys.append(key)
-        if key == "general.alignment" and kind == _UNSIGNED:
-            alignment = cursor.number("I")
+        if key == "general.alignment":
+            alignment = cursor.number("I") if kind == _UNSIGNED else 0
         elif key == "general.architecture" and kind == _TEXT:
             found.metadata[key] = cursor.name()
         else:
             cursor.skip_value(kind)
-    if not alignment:
-        raise _malformed("an alignment of 0 bytes")
+        if alignment.bit_count() != 1:
+            raise _malformed(f"an alignment of {alignment} bytes, or of no unsigned number")
     _note_twice(found, keys, "is a key twice")
     rows = [cursor.row() for _ in range(number)]
     _note_twice(found, (name for name, _ in rows), "is stored twice")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks whether head and embedding in the file are tied as the config declares."""
+"""Checks whether the names that are declared to be one array are one in the file."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from .compare import (
     are_equal,
@@ -11,182 +12,205 @@ from .compare import (
     correlation,
     elements,
     is_constant,
+    largest_difference,
 )
-from .config import CONFIG, Config
-from .finding import Finding, Level, Pairs, shown, size_text
-from .heads import End, Ends, has_other_head, is_like_a_head, missing_head, of_one_shape
+from .finding import Finding, Level, Pairs, are, limited, listed, shown, size_text
+from .heads import Group, declared_groups, perhaps_tied
 from .model import Model
 from .progress import Bar
-from .quantized import Parts
 from .stored import Stored
 
 _DRIFTED = 0.5  # the correlation of two arrays that were tied once
 _NEARLY = 0.9  # the correlation of two arrays that are nearly equal
-_LEAST = 1024  # bytes of an array that no metadata mention
-_Names = tuple[str, str]  # of the head and the embedding
+_LEAST = 1024  # bytes of an array that nothing ties
+_MOST = 16  # names of equal arrays in the finding about one that differs
+_Pair = tuple[str, str]
+_Difference = tuple[Level, str]
+_EQUAL: _Difference = ("waste", "equal")
 
 
 def check_heads(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
-    """Compares head and embedding in the config with those in the file.
+    """Compares what config and architecture declare to be one array.
 
     Args:
         pairs: Collects the arrays that were compared.
     """
-    config = model.config
-    if config is None or config.is_tied is None:
-        return
-    checks = _Checks(model, config, pairs, bar)
-    ends = Ends([*model.arrays, *(name for name in checks.groups if name not in model.arrays)])
-    for head, embedding in ends.pairs():
-        # If the model has no head for words, `output` is a classifier.
-        is_head = head.end != "output" or config.may_have_head
-        if is_head and (finding := checks.both(head, embedding)) is not None:
-            yield finding
-    if (model.is_part or not model.is_known) and not (ends.heads and ends.embeddings):
-        return
-    main = ends.main_embedding()
-    if main is not None and not ends.heads and not _is_broken(model):
-        yield from _without_head(model, config, checks, main)
-    elif config.is_tied and ends.heads and main is None and config.may_have_head:
-        head = ends.heads[0]
-        text = f"the embedding is {shown(head.name)}: {CONFIG} says tied, and one is stored"
-        yield Finding("tie", (head.name,), text)
+    checks, config = _Checks(model, pairs, bar), model.config
+    if model.kind == "GGUF" or (config is not None and config.contradiction() is not None):
+        return  # the names of GGUF are its own
+    groups, check = declared_groups(model), checks.tied if checks.is_tied else checks.untied
+    yield from limited(found for group in groups for found in check(group))
+    is_known = config is not None and config.known
+    if not is_known or (checks.is_tied and any(group.alike for group in groups)):
+        yield from checks.by_names()
 
 
-def tied_by_config(model: Model) -> tuple[str, str] | None:
-    """The embedding and the head that isn't stored, where the config says that they are one."""
-    config = model.config
-    if config is None or not config.is_tied or not config.may_have_head or model.is_part:
-        return None
-    ends = Ends([*model.arrays, *model.aliases])
-    embedding = ends.main_embedding()
-    if embedding is None or ends.heads or embedding.name not in model.arrays or _is_broken(model):
-        return None
-    if any(map(is_like_a_head, of_one_shape(model, embedding))):
-        return None
-    return embedding.name, missing_head(embedding)
-
-
-def _is_broken(model: Model) -> bool:
-    """Whether a head is named, but can't be read."""
-    return bool(Ends(sorted(model.named - model.arrays.keys())).heads)
+def tied_by_config(model: Model) -> dict[str, str]:
+    """Names that aren't stored, each with the array that it is by config and architecture."""
+    found: dict[str, str] = {}
+    checks = _Checks(model, Pairs(), Bar())
+    for group in declared_groups(model) if checks.is_tied else ():
+        stored, missing = checks.split(group)
+        if len(stored) == 1 and checks.is_whole(group):
+            found.update(dict.fromkeys(missing, stored[0]))
+    return found
 
 
 class _Checks:
-    """Checks of one model. Each gives a finding, or None."""
+    """Checks of one model, whose ties hold or don't by its config, or perhaps hold."""
 
-    def __init__(self, model: Model, config: Config, pairs: Pairs, bar: Bar) -> None:
-        self._arrays, self._config, self._pairs, self._bar = model.arrays, config, pairs, bar
-        self.groups = {name: i for i, group in enumerate(model.groups()) for name in group}
-        self._parts = Parts(model.arrays)
+    def __init__(self, model: Model, pairs: Pairs, bar: Bar) -> None:
+        self._model, self._pairs, self._bar = model, pairs, bar
+        self.is_tied, self._why = None, "there is no config.json"
+        if model.config is not None:
+            self.is_tied, self._why = model.config.decide()
+        self._numbers = model.storages()
+        aliases = {a: n for a, n in model.aliases.items() if n in model.arrays}
+        self._arrays = {a: model.arrays[n] for a, n in aliases.items()} | model.arrays
 
-    def _say(self, level: Level, names: _Names, text: str, nbytes: int = 0) -> Finding:
-        said = "tied" if self._config.is_tied else "untied"
-        what = f"{shown(names[0])} and {shown(names[1])}"
-        return Finding(level, names, f"{CONFIG} says {said}, and {what} {text}", nbytes)
+    def split(self, group: Group) -> tuple[list[str], list[str]]:
+        """The names that are stored, one for each array, and those that aren't."""
+        stored = {self._numbers[n]: n for n in reversed(group.names) if n in self._arrays}
+        missing = [name for name in group.names if name not in self._arrays]
+        return list(stored.values())[::-1], missing
 
-    def _twice(self, names: _Names, nbytes: int) -> Finding:
-        text = f"are both stored, and equal: {size_text(nbytes)} twice"
-        return self._say("waste", names, text, nbytes)
+    def is_whole(self, group: Group) -> bool:
+        """Whether what isn't found of a group can't be elsewhere, or have another name."""
+        model, (_, missing) = self._model, self.split(group)
+        is_readable = model.is_known and model.named.isdisjoint(missing)
+        return is_readable and not model.is_part and not group.alike
 
-    def both(self, head: End, embedding: End) -> Finding | None:
-        """Checks a head and an embedding that the model has."""
-        names, is_tied = (head.name, embedding.name), self._config.is_tied
-        if self.groups[head.name] == self.groups[embedding.name]:
-            return None if is_tied else self._say("doubt", names, "are one array")
-        if head.name not in self._arrays or embedding.name not in self._arrays:
-            return None  # one of them is an alias of something else
-        if not any(are_quantized := [self._is_quantized(end) for end in (head, embedding)]):
-            return (self._tied if is_tied else self._untied)(names)
-        if not is_tied:
-            return None
-        return (self._tied_quantized if all(are_quantized) else self._one_quantized)(names)
+    def tied(self, group: Group) -> Iterator[Finding]:
+        """Checks names that are declared to be one array."""
+        stored, missing = self.split(group)
+        if len(stored) > 1:
+            yield from self._several(stored)
+        elif missing and stored and self.is_whole(group):
+            text = f"{are(missing)} {shown(stored[0])}: {self._why}, and one is stored"
+            yield Finding("tie", (stored[0], *missing), text)
+        elif not stored and group.is_expected and self.is_whole(group):
+            text = f"{self._why}, and none of {listed(group.names)} is stored"
+            yield Finding("error", group.names, text)
 
-    def _is_quantized(self, end: End) -> bool:
-        array = self._arrays[end.name]
-        if end.is_packed or self._parts.module(end.name) is not None:
-            return True
-        return not array.itemsize or not array.dtype.startswith(("F16", "F32", "F64", "BF16"))
+    def _several(self, names: Sequence[str]) -> Iterator[Finding]:
+        """Checks several arrays that are declared to be one."""
+        starts = {n: elements(a, 64) if self._is_read(a := self._arrays[n]) else a for n in names}
+        counts = Counter(starts.values())
+        # Where most are equal, the others differ from these.
+        anchor = max(reversed(names), key=lambda name: counts[starts[name]])
+        others = [name for name in names if name != anchor and (name, anchor) not in self._pairs]
+        found = {n: row for n in others if (row := self._difference(n, anchor)) is not None}
+        equal = [name for name in names if name == anchor or found.get(name) == _EQUAL]
+        odd = [name for name in found if name not in equal]
+        for name in odd:
+            level, how = found[name]
+            nbytes = min(self._arrays[n].nbytes for n in (name, anchor)) if level == "waste" else 0
+            which = f"{shown(name)} and {'each of ' * (len(equal) > 1)}{listed(equal)}"
+            text = f"{self._why}, and {which} are both stored and {how}"
+            yield Finding(level, (name, *equal[:_MOST]), text, nbytes)
+        copies = [self._parts(name) for name in equal if name != anchor]
+        for parts in copies:
+            for part, one in self._parts(anchor).items():
+                (self._pairs.add if odd else self._pairs.add_copy)(one, parts[part])
+        if copies:
+            nbytes = sum(self._model.arrays[n].nbytes for parts in copies for n in parts.values())
+            text = f"{_both(*equal[:2])} are both stored, and equal: {size_text(nbytes)} twice"
+            if len(equal) > 2:
+                text = f"{listed(equal)} are all stored, and equal: {size_text(nbytes)} again"
+            yield Finding("waste", tuple(equal), f"{self._why}, and {text}", nbytes)
 
-    def _one_quantized(self, names: _Names) -> Finding:
-        one, other = (self._arrays[name].signature() for name in names)
-        return self._say("doubt", names, f"differ, one is quantized: {one} and {other}")
+    def _is_read(self, array: Stored) -> bool:
+        return self._model.has_content and array.is_plain and array.nbytes > 0
 
-    def _tied_quantized(self, names: _Names) -> Finding | None:
-        head, embedding = map(self._parts.whole, names)
-        if not are_equal_parts(self._arrays, head, embedding, self._bar):
-            return None
-        for part, name in head.items():
-            self._pairs.add_copy(embedding[part], name)
-        return self._twice(names, sum(self._arrays[name].nbytes for name in head.values()))
+    def _parts(self, name: str) -> dict[str, str]:
+        return self._model.parts.whole(self._arrays[name].name)
 
-    def _tied(self, names: _Names) -> Finding | None:
-        one, other = (self._arrays[name] for name in names)
-        if names in self._pairs:
-            return None
+    def _is_quantized(self, array: Stored) -> bool:
+        is_float = array.dtype.startswith(("F16", "F32", "F64", "BF16"))
+        return self._model.parts.module(array.name) is not None or not is_float
+
+    def _difference(self, name: str, anchor: str) -> _Difference | None:
+        """How an array differs from one that it should be; None: that isn't reported here."""
+        one, other = arrays = self._arrays[name], self._arrays[anchor]
         signatures = f"{one.signature()} and {other.signature()}"
+        parts, is_read = (self._parts(name), self._parts(anchor)), self._model.has_content
+        if is_read and are_equal_parts(self._model.arrays, *parts, self._bar):
+            return _EQUAL
+        are_quantized = [*map(self._is_quantized, arrays)]
+        if any(are_quantized) and (is_read or not all(are_quantized)):
+            which = "both are" if all(are_quantized) else "one is"
+            return "doubt", f"different: {which} quantized, {signatures}"
         if one.shape not in (other.shape, other.shape[::-1]):
-            return self._say("error", names, f"have different shapes: {signatures}")
-        if not (one.is_plain and other.is_plain) or self._are_transposed(one, other):
+            return "error", f"different: their shapes are {signatures}"
+        if not all(map(self._is_read, arrays)) or are_transposed(*arrays, self._bar):
             return None  # the search for twins reports transposed ones
-        if are_equal(one, other, self._bar):
-            self._pairs.add_copy(names[1], names[0])
-            return self._twice(names, one.nbytes)
-        if one.dtype != other.dtype and are_equal_as_narrower(one, other):
-            text = f"are both stored, and equal but for their types: {signatures}"
-            return self._say("waste", names, text, min(one.nbytes, other.nbytes))
-        found = correlation(one, other)
-        figure = "no correlation" if found is None else f"correlation {found:.3f}"
-        how = "they drifted apart" if (found or 0.0) > _DRIFTED else "a head of its own"
-        return self._say("error", names, f"are both stored and different: {how} ({figure})")
+        if one.dtype != other.dtype and are_equal_as_narrower(*arrays):
+            return "waste", f"equal but for their types: {signatures}"
+        found, largest = correlation(*arrays), largest_difference(*arrays, self._bar)
+        figures = "no correlation" if found is None else f"correlation {found:.3f}"
+        figures += f", largest difference {largest:.3g}" if largest is not None else ""
+        own = "an array" if "embed" in name or len(one.shape) < 2 else "a head"
+        how = "they drifted apart" if (found or 0.0) > _DRIFTED else f"{own} of its own"
+        return "error", f"different: {how} ({figures})"
 
-    def _are_transposed(self, one: Stored, other: Stored) -> bool:
-        return (
-            (one.dtype, one.shape) == (other.dtype, other.shape[::-1])
-            and one.shape != other.shape
-            and elements(one, 64) == elements(other, 64, is_transposed=True)
-            and are_transposed(one, other, self._bar)
-        )
+    def untied(self, group: Group) -> Iterator[Finding]:
+        """Checks heads that are arrays of their own, or may be."""
+        stored = [name for name in group.names if name in self._arrays]
+        heads = [name for name in stored if name in group.heads]
+        *_, other = ["", *(name for name in stored if name not in heads)]
+        is_untied = self.is_tied is False
+        if other and group.heads and not heads and is_untied and self.is_whole(group):
+            text = f"{self._why}, and no head is stored beside {shown(other)}"
+            names = (group.heads[0], other)
+            yield Finding("error", names, f"{text}: {shown(names[0])} isn't there")
+        for head in heads if other else ():
+            pair, start = (head, other), f"{self._why}, and {_both(head, other)} are"
+            if self._numbers[head] != self._numbers[other]:
+                yield from self._alike(pair, start)
+            elif is_untied:
+                yield Finding("doubt", pair, f"{start} one array")
 
-    def _untied(self, names: _Names) -> Finding | None:
-        one, other = (self._arrays[name] for name in names)
-        if names in self._pairs or one.nbytes < _LEAST or not one.size:
-            return None
-        if one.shape not in (other.shape, other.shape[::-1]):
-            return None
-        found = correlation(one, other) if one.is_plain and other.is_plain else None
-        if found is None or found <= _NEARLY:
-            return None
-        if are_equal(one, other, self._bar):
-            if is_constant(one):
-                return None
-            self._pairs.add(names[1], names[0])
-            text = f"are equal: {size_text(one.nbytes)} twice"
-            return self._say("doubt", names, text, one.nbytes)
-        if self._are_transposed(one, other):
-            return self._say("doubt", names, "are equal, transposed")
-        return self._say("doubt", names, f"are nearly equal (correlation {found:.3f})")
+    def _alike(self, pair: _Pair, start: str) -> Iterator[Finding]:
+        """Checks whether two arrays are alike that nothing ties."""
+        one, two = arrays = [self._arrays[name] for name in pair]
+        if pair in self._pairs or one.shape not in (two.shape, two.shape[::-1]):
+            return
+        found = correlation(one, two) if all(map(self._is_compared, arrays)) else None
+        if found is None or found < (_DRIFTED if self.is_tied is None else _NEARLY):
+            return
+        if are_equal(one, two, self._bar):
+            self._pairs.add(*pair)
+            text = f"{start} equal: {size_text(one.nbytes)} twice"
+            yield Finding("doubt", pair, text, one.nbytes)
+        elif are_transposed(one, two, self._bar):
+            if self.is_tied is False:  # the search for twins reports them as well
+                yield Finding("doubt", pair, f"{start} equal, transposed")
+        else:
+            how = "nearly equal" if found > _NEARLY else "alike"
+            yield Finding("doubt", pair, f"{start} {how} (correlation {found:.3f})")
 
-    def tied_by_shape(self, head: str, embedding: str) -> Finding | None:
-        """Checks an array that may be the head: nothing about it is an error."""
-        if self.groups[head] == self.groups[embedding]:
-            return None
-        found = self._tied((head, embedding))
-        return found and found._replace(level="doubt" if found.level == "error" else found.level)
+    def _is_compared(self, array: Stored) -> bool:
+        is_large = self._is_read(array) and array.nbytes >= _LEAST
+        return is_large and not self._is_quantized(array) and not is_constant(array)
+
+    def by_names(self) -> Iterator[Finding]:
+        """Checks what names alone suggest: no more than doubts follow from them."""
+        reported: set[str] = set()
+        for pair in perhaps_tied(self._model, any_head=bool(self.is_tied)):
+            is_one = self._numbers[pair[0]] == self._numbers[pair[1]] or pair in self._pairs
+            start = f"{self._why}; by their names {_both(*pair)} are perhaps one array, and are"
+            if is_one or pair[0] in reported or not self._is_compared(self._arrays[pair[0]]):
+                continue
+            if self.is_tied:
+                reported.update(pair)
+                how = self._difference(*pair)
+                if how is not None and how != _EQUAL:
+                    yield Finding("doubt", pair, f"{start} both stored and {how[1]}")
+            else:
+                found = list(self._alike(pair, start))
+                reported.update(pair[:1] if found else ())
+                yield from found
 
 
-def _without_head(model: Model, config: Config, checks: _Checks, end: End) -> Iterator[Finding]:
-    """The findings if only an embedding is stored."""
-    head, name = missing_head(end), end.name
-    alike = of_one_shape(model, end)
-    if not config.is_tied:
-        if not alike and not has_other_head(model):
-            level: Level = "error" if config.is_language_model else "doubt"
-            text = f"{CONFIG} says untied, and no head is stored beside {shown(name)}"
-            yield Finding(level, (head, name), text)
-    elif config.may_have_head:
-        named = [other for other in alike if is_like_a_head(other)]
-        yield from filter(None, (checks.tied_by_shape(other, name) for other in named))
-        if not named:
-            text = f"{head} is {shown(name)}: {CONFIG} says tied, and one is stored"
-            yield Finding("tie", (name, head), text)
+def _both(one: str, other: str) -> str:
+    return f"{shown(one)} and {shown(other)}"

@@ -1,158 +1,164 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which arrays are the head and the embedding of a language model: by their names, or by shape."""
+"""Which names of a model are one array: by what transformers declares, or perhaps by the names."""
 
 import itertools
-import os
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from pydag.sharing.prefixes import unwrapped
+
+from .finding import grouped
+from .known import Declared
 from .model import Model
-from .stored import Stored
 
-HEADS = ("lm_head", "output", "embed_out", "cls.predictions.decoder")
-EMBEDDINGS = (
-    "embed_tokens",
-    "wte",
-    "shared",
-    "embed_in",
-    "word_embeddings",
-    "tok_embeddings",
-    "token_embd",
+# The names that suggest a head, or an embedding. What follows from them is a doubt.
+_HEADS = r"\w*lm_head|embed_out|unembed\w*|(?:lm_head|predictions)\.decoder|output_projection"
+_HEADS += "|proj_out|vocab_projector|lm_loss"
+_EMBEDDINGS = r"(?!unembed|embed_out)\w*emb\w*|wte|shared"
+_HEAD, _EMBEDDING = (
+    re.compile(rf"(?:.*\.)?(?:{names})\.(?:weight|kernel|embedding)")
+    for names in (_HEADS, _EMBEDDINGS)
 )
-_PLAIN = ("weight", "kernel", "embedding")  # what a module calls its array
-_PACKED = ("qweight", "weight_packed", "weight_q", "W_q", "codes")  # and one that is quantized
-_HEADS_OF = {  # the head of an embedding, if it isn't `lm_head`
-    "embed_in": "embed_out",
-    "tok_embeddings": "output",
-    "token_embd": "output",
-}
-# The names that other models give to a head, and to a list of heads.
-_LIKE_A_HEAD = re.compile(
-    r"head|score|classif|logits|generator|output|proj_out|ff_out|predict|regress", re.I
-)
-_LIST_OF_HEADS = re.compile(r"head|score|classif", re.I)
-_OF_PICTURES = re.compile(r"vision|visual|image|vit", re.I)
-_LAYER = re.compile(r"\d+|(?:.*(?:layers?|blocks?|blk)|h)_?\d+", re.I)
+_IN_A_LAYER = re.compile(r"(?:^|\.)(?:[^.]*(?:layers?|blocks?|blk)_?|h_?)?\d+(?:\.|$)", re.I)
+_NAME = re.compile(r"[\w.\-]+")  # a name, and no pattern
+_MOST = 16  # arrays that are compared because of their names; ties from a name to its source
 
 
-class End(NamedTuple):
-    """A head or an embedding."""
+class Group(NamedTuple):
+    """Names that are declared to be one array, as the file has them or would have them."""
 
-    name: str  # of its array
-    module: str  # the path of the module
-    end: str  # the part of the path by which it is known
-    is_packed: bool  # whether its name is that of a quantized weight
-
-    @property
-    def parent(self) -> str:
-        """The path before `end`."""
-        return self.module[: len(self.module) - len(self.end)]
+    names: tuple[str, ...]  # the source last
+    heads: tuple[str, ...]  # those that are arrays of their own if the config says untied
+    is_expected: bool  # whether one of them must be there, since other names of the class are
+    alike: tuple[str, ...]  # arrays of other modules that are called like what isn't stored
 
 
-def _end(name: str, ends: Iterable[str]) -> End | None:
-    module, _, last = name.rpartition(".")
-    if last not in _PLAIN and last not in _PACKED:
-        return None
-    for end in ends:
-        if module == end or module.endswith("." + end):
-            found = End(name, module, end, last in _PACKED)
-            # A layer has a number, and an end is in none.
-            return None if any(part.isdigit() for part in module.split(".")) else found
-    return None
-
-
-class Ends:
-    """The heads and the embeddings among some names.
-
-    Args:
-        names: The names of arrays, in order.
-    """
-
-    def __init__(self, names: Iterable[str]) -> None:
-        known = list(names)
-        self.embeddings = [end for name in known if (end := _end(name, EMBEDDINGS)) is not None]
-        parents = {end.parent for end in self.embeddings}
-        self.heads = [
-            end
-            for name in known
-            if (end := _end(name, HEADS)) is not None
-            # Other modules are called `output`, too.
-            and (end.end != "output" or end.parent in parents)
-        ]
-
-    def pairs(self) -> list[tuple[End, End]]:
-        """Each head with the embedding that it would be tied to: the nearest one.
-
-        Of several heads for one embedding the nearest counts, as the others may be for anything.
-        """
-        found: dict[End, End] = {}
-        for head in self.heads if self.embeddings else ():
-            embedding = max(self.embeddings, key=lambda end: _nearness(head, end))
-            other = found.setdefault(embedding, head)
-            if _nearness(embedding, head) > _nearness(embedding, other):
-                found[embedding] = head
-        return [(head, embedding) for embedding, head in found.items()]
-
-    def main_embedding(self) -> End | None:
-        """The embedding that is tied if there is no head."""
-        return min(self.embeddings, key=lambda end: end.module.count("."), default=None)
-
-
-def is_in_layer(name: str) -> bool:
-    """Whether an array belongs to one of many layers, by a number in its name.
-
-    The numbers of several heads don't count: `lm_heads.0.weight`.
-    """
-    parts = name.split(".")
-    above = list(itertools.takewhile(lambda part: not _LAYER.fullmatch(part), parts))
-    return len(above) < len(parts) and not any(map(_LIST_OF_HEADS.search, above))
-
-
-def is_like_a_head(name: str) -> bool:
-    """Whether an array may be a head of any kind, by its name."""
-    return bool(_LIKE_A_HEAD.search(name)) and not _OF_PICTURES.search(name)
-
-
-def _nearness(one_end: End, other_end: End) -> tuple[int, bool, int]:
-    """How near the second one is to the first one."""
-    first, second = one_end.module.split("."), other_end.module.split(".")
-    common = os.path.commonprefix([first, second])  # noqa: RUF071  # of lists it compares items
-    return len(common), "encoder" not in second, -len(second)
-
-
-def missing_head(embedding: End) -> str:
-    """The name that the head of an embedding would have."""
-    if embedding.end == "word_embeddings" and ".embeddings." in f".{embedding.module}":
-        return "cls.predictions.decoder.weight"
-    head = _HEADS_OF.get(embedding.end, "lm_head")
-    prefix = embedding.parent if head != "lm_head" else ""
-    if embedding.parent.startswith("model.language_model.") or not embedding.parent:
-        return f"{prefix}{head}.weight"
-    folder = embedding.parent.removesuffix("model.").removesuffix("transformer.")
-    return f"{prefix or (folder if folder != embedding.parent else '')}{head}.weight"
-
-
-def _others(model: Model) -> Iterator[tuple[str, Stored]]:
-    """The arrays outside of the layers, by each name that isn't known as an embedding's."""
-    aliases = {a: model.arrays[name] for a, name in model.aliases.items() if name in model.arrays}
-    arrays = aliases | model.arrays
-    known = {end.name for end in Ends(arrays).embeddings}
-    for name, array in arrays.items():
-        if name not in known and len(array.shape) > 1 and not is_in_layer(name):
-            yield name, array
-
-
-def of_one_shape(model: Model, embedding: End) -> list[str]:
-    """The arrays that may be the head under a name that isn't known: those of its shape."""
-    if embedding.name not in model.arrays:
+def declared_groups(model: Model) -> list[Group]:
+    """The groups that are declared for the classes of a model, with the names of the file."""
+    config = model.config
+    rows = [row for row in config.known if row.ties] if config is not None else []
+    if config is None or not rows or model.kind == "GGUF":
         return []
-    shape = sorted(model.arrays[embedding.name].shape)
-    return [name for name, array in _others(model) if sorted(array.shape) == shape]
+    own, outer = _own_names(model), grouped(_outer(model), _end)
+    # If the config says untied of a class whose names are always tied, that is meant of the head.
+    untied = False in config.said.values()
+    groups = (_groups(own, row, outer, row.is_always_tied and untied) for row in rows)
+    return list(dict.fromkeys(itertools.chain.from_iterable(groups)))
 
 
-def has_other_head(model: Model) -> bool:
-    """Whether there is a head that isn't one for the words of an embedding, as in a classifier."""
-    # A single row values a text; a language model has more than that.
-    least = 2 if model.config is not None and model.config.is_language_model else 1
-    return any(is_like_a_head(name) and min(array.shape) >= least for name, array in _others(model))
+def _own_names(model: Model) -> dict[str, str]:
+    """Each name without what wrappers put into it, with the one that the file has."""
+    names = [*model.arrays, *model.aliases, *sorted(model.named - model.arrays.keys())]
+    own = {unwrapped(name): name for name in reversed(names)}
+    for name in model.arrays:
+        if (module := model.parts.module(name)) is not None:
+            own.setdefault(f"{unwrapped(module)}.weight", name)
+    return own
+
+
+def _groups(
+    own: Mapping[str, str], row: Declared, outer: Mapping[str, list[str]], is_headless: bool
+) -> Iterator[Group]:
+    base = f"{row.prefix}." if row.prefix else ""
+    plain = {target: source for target, source in row.ties if _NAME.fullmatch(target)}
+    patterns = [(re.compile(row[0]), row[1]) for row in row.ties if row[0] not in plain]
+    left_out, prefix = _layout(own, {*plain, *plain.values()}, base)
+    starts = {name.partition(".")[0] for name in (*plain, *plain.values(), base)} - {""}
+    is_named = any(n.partition(".")[0] in starts for n in _of_class(own, left_out, prefix))
+    known = dict.fromkeys(_of_class(own, left_out, prefix) if patterns else ())
+    targets: dict[str, list[str]] = {}  # by their source
+    for target in plain | known:
+        source = target
+        for _ in range(_MOST):
+            matches = ((p.fullmatch(source), template) for p, template in patterns)
+            other = plain.get(source) or next((m.expand(t) for m, t in matches if m), source)
+            if other == source:
+                break
+            source = other
+        if source != target:
+            targets.setdefault(source, []).append(target)
+    files = {n: prefix + n.removeprefix(left_out) for n in (*plain, *known, *targets)}
+    found = {name: own.get(file, file) for name, file in files.items()}
+    declared = {found[name] for source, names in targets.items() for name in (source, *names)}
+    for source, names in targets.items():
+        names = [*names, source]
+        in_base = [name for name in names if base and name.startswith(base)]
+        outside = [name for name in names if name not in in_base]
+        heads = [n for n in outside if n.endswith(".weight") and not _EMBEDDING.fullmatch(n)]
+        heads = [name for name in heads if name != source] or heads
+        names = [name for name in names if "*" not in name]  # "*" depends on the config
+        if is_headless:
+            names, heads = [name for name in names if name not in heads], []
+        if len(names) > 1:
+            missing = {_end(files[name]) for name in names if files[name] not in own}
+            alike = (n for end in missing for n in outer.get(end, ()) if n not in declared)
+            yield Group(
+                names=tuple(found[name] for name in names),
+                heads=tuple(found[name] for name in heads),
+                is_expected=is_named and (bool(in_base) or not left_out),
+                alike=tuple(alike),
+            )
+
+
+def _layout(own: Iterable[str], names: set[str], base: str) -> tuple[str, str]:
+    """How most names of the class are in a file: a prefix that is left out, and one before it.
+
+    The first is that of the base model, if it was saved alone; the other one is a wrapper's.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for left_out in {"", base}:
+        ends = tuple(name.removeprefix(left_out) for name in names)
+        for name in own:
+            for end in ends if name.endswith(ends) else ():
+                if name == end or name.endswith(f".{end}"):
+                    found[left_out, name.removesuffix(end)] += 1
+    order = sorted(found, key=lambda row: (-found[row], row[0], len(row[1])))
+    return order[0] if order else ("", "")
+
+
+def _of_class(own: Iterable[str], left_out: str, prefix: str) -> Iterator[str]:
+    """What the class may call the arrays of a file."""
+    for name in own:
+        if name.startswith(prefix):
+            yield (inner := name[len(prefix) :])
+            if left_out:
+                yield left_out + inner
+
+
+def giving_way(model: Model) -> set[str]:
+    """The names that give way to others of their array, which readers look for."""
+    names = set(filter(_HEAD.fullmatch, model.arrays))
+    for group in declared_groups(model):
+        names.update(group.names[:-1] if group.names[-1] in model.arrays else group.heads)
+    return names
+
+
+def perhaps_tied(model: Model, any_head: bool) -> Iterator[tuple[str, str]]:
+    """Each array that may be a head, by its name or with any, with its possible embeddings."""
+    names = [name for name in _outer(model) if len(model.arrays[name].shape) > 1]
+    embeddings = sorted(filter(_EMBEDDING.fullmatch, names), key=lambda name: name.count("."))
+    if any_head and not embeddings and model.config is not None:
+        embeddings = [n for n in names if model.config.vocab_size in model.arrays[n].shape]
+    heads = names if any_head else list(filter(_HEAD.fullmatch, names))
+    for embedding in embeddings[:_MOST]:
+        shape = model.arrays[embedding].shape
+        alike = (n for n in heads if model.arrays[n].shape in (shape, shape[::-1]))
+        yield from ((n, embedding) for n in itertools.islice(alike, _MOST) if n != embedding)
+
+
+def is_end(name: str) -> bool:
+    """Whether a name suggests a head or an embedding."""
+    return bool(_HEAD.fullmatch(name) or _EMBEDDING.fullmatch(name))
+
+
+def _end(name: str) -> str:
+    """The name of the innermost module, and of its array."""
+    return ".".join(name.rsplit(".", 2)[-2:])
+
+
+def _outer(model: Model) -> list[str]:
+    """The arrays that are in none of many layers, by their names."""
+    forms = model.forms.values()
+    return [n for names in forms if not _IN_A_LAYER.search(names[0]) for n in names]

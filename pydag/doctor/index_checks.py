@@ -3,137 +3,171 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from pydag.files.index import SHARD, Index, read_index
-from pydag.files.replacing import ReplacedError, is_folder_locked, version_of
+from pydag.files.index import SHARD, Index, parsed_index
+from pydag.files.replacing import ReplacedError
 
-from .finding import Damage, Finding, grouped, listed, shown
+from .compare import are_equal, are_equal_as_narrower
+from .finding import Damage, Finding, grouped, listed, paired, shown
 from .formats import read_file
 from .model import Model
-from .stored import Container
+from .paths import names_in, read_each, small_file, state_of
+from .progress import Bar
+from .stored import Container, Stored
 
-_SHARD = re.compile(r".*-(\d+)-of-(\d+)\.\w+")
-_ENDINGS = (".safetensors", ".bin")
+_SHARD = re.compile(r"(.*[-_.])\d+[-_]of[-_](\d+)((?:\.\w+)+)")
+# What a training writes beside a model.
+OF_TRAINING = re.compile(r"optimizer|scheduler|scaler|training_args|rng_state|random_states")
+# Hidden; an adapter; a form of the model that has names of its own.
+_OTHERS = (".", "adapter", "consolidated")
 
 
-def shard_total(name: str) -> int | None:
-    """How many shards there are, by the name of one; None: it is none."""
+def shard_of(name: str) -> tuple[str, str, int] | None:
+    """How the name of a shard of several begins and ends, and how many there are; else None."""
     match = _SHARD.fullmatch(name)
-    return int(match[2]) if match else None
+    return (match[1], match[3], int(match[2])) if match and int(match[2]) > 1 else None
 
 
 def open_indexed(path: str, asked: str) -> Model:
     """Opens the files that an index names, as far as they can be read.
 
     Args:
-        path: The index.
         asked: The path that the user gave.
 
     Raises:
         ValueError: It is no index, or names a file outside its directory.
         OSError: The index can't be read, or is being replaced.
     """
-    version, was_locked = version_of(path), is_folder_locked(os.path.dirname(path) or ".")
-    index = read_index(path)
+    version, was_locked = state_of(path)
+    index = parsed_index(path, small_file(path))
     findings: list[Finding] = []
-    found: dict[str, Container | None] = {}
-    for file, own in grouped(index.files, index.files.__getitem__).items():
-        found[file] = None
-        try:
-            found[file] = read_file(index.path_of(file))
-        except (ValueError, OSError) as error:
-            text = f"{shown(file)} can't be read: {error}"
-            if isinstance(error, FileNotFoundError):
-                text = f"the index names {shown(file)}, which isn't there, for {listed(own)}"
-            findings.append(Damage("error", (file, *own), text))
-    findings.extend(_misplaced(index, found))
-    findings.extend(_unknown_shards(index, set(index.files)))
-    containers = [container for container in found.values() if container is not None]
-    is_locked = was_locked or is_folder_locked(index.folder or ".")
-    if findings and (is_locked or version_of(path) != version):
-        for container in containers:
+    failed: dict[str, list[str]] = {}  # the files by why they can't be read
+    files = paired(index.files.values(), index.files)
+    tried = zip(files, read_each(_tried, map(index.path_of, files)), strict=True)
+    found: dict[str, Container] = {}
+    for file, container in tried:
+        if isinstance(container, Container):
+            found[file] = container
+        elif isinstance(container, FileNotFoundError):
+            text = f"the index names {shown(file)}, which isn't there, for {listed(files[file])}"
+            findings.append(Damage("error", (file, *files[file]), text))
+        else:
+            why = str(container).removeprefix(f"{index.path_of(file)!r}: ")
+            failed.setdefault(why, []).append(file)
+    for why, few in failed.items():
+        names = (*few, *(array for file in few for array in files[file]))
+        findings.append(Damage("error", names, f"{listed(few)} can't be read: {why}"))
+    named = {file: c.named for file, c in found.items() if c.named is not None}
+    if named != {file: set(own) for file, own in files.items()}:
+        findings.extend(_misplaced(index, named))
+    beside = _unnamed_files(index, set[str]().union(*named.values()), findings)
+    new_version, is_locked = state_of(path)
+    if findings and (was_locked or is_locked or new_version != version):
+        for container in (*found.values(), *beside):
             container.file.close()
         raise ReplacedError(path)
-    for i, container in enumerate(containers):  # that of one file alone isn't that of the model
+    for i, container in enumerate(found.values()):  # that of one file isn't that of the model
         container.structure = index.structure if i == 0 else None
-    is_whole = len(containers) == len(found)
-    return Model(asked, index.folder or ".", containers, not is_whole, findings, path)
+    is_part = len(found) < len(files)
+    model = Model(asked, index.folder or ".", [*found.values()], is_part, findings, path)
+    model.beside = beside
+    return model
 
 
-def _misplaced(index: Index, found: dict[str, Container | None]) -> Iterator[Finding]:
-    named = {file: container.named for file, container in found.items() if container is not None}
+def _tried(path: str) -> Container | ValueError | OSError:
+    try:
+        return read_file(path)
+    except (ValueError, OSError) as error:
+        return error
+
+
+def _misplaced(index: Index, named: Mapping[str, set[str]]) -> Iterator[Finding]:
+    """The arrays that aren't where the index says, or not only there; `named` says where."""
     places: dict[str, list[str]] = {}  # the files that have each array
-    for file, arrays in named.items():
-        for array in arrays or ():
+    for file, own in named.items():
+        for array in own:
             places.setdefault(array, []).append(file)
-    missing = []
-    for array, file in index.files.items():
-        known = named.get(file)
-        if known is None or array in known:
-            continue
-        if array in places:
-            text = f"by the index {shown(array)} is in {shown(file)}, and it is in "
-            yield Finding("error", (array,), text + listed(places[array]))
-        else:
-            missing.append(array)
-    for file, own in grouped(missing, index.files.__getitem__).items():
-        text = f"the index names {listed(own)} in {shown(file)}, and it isn't there"
-        yield Damage("error", (*own, file), text)
-    for files, own in grouped(places, lambda array: tuple(places[array])).items():
+    arrays = (*index.files, *sorted(places.keys() - index.files.keys()))
+    rows = grouped(arrays, lambda array: (index.files.get(array), *places.get(array, ())))
+    for (said, *where), few in rows.items():
+        names = listed(few)
+        if said is None:
+            text = f"{shown(where[0])} has {names}, which the index doesn't name"
+            yield Finding("error", (*few, where[0]), text)
+        elif said in named and not where:
+            text = f"the index names {names} in {shown(said)}, and it isn't there"
+            yield Damage("error", (*few, said), text)
+        elif said in named and said not in where:
+            text = f"by the index {names} is in {shown(said)}, and it is in {listed(where)}"
+            yield Finding("error", tuple(few), text)
+    for files, few in grouped(sorted(places), lambda array: tuple(places[array])).items():
         if len(files) > 1:
-            text = f"{listed(own)} is stored in {' and in '.join(map(shown, files))}"
-            yield Finding("error", (*own, *files), text)
-    unnamed = [array for array in places if array not in index.files]
-    for file, own in grouped(unnamed, lambda array: places[array][0]).items():
-        text = f"{shown(file)} has {listed(own)}, which the index doesn't name"
-        yield Finding("error", (*own, file), text)
+            text = f"{listed(few)} is stored in {' and in '.join(map(shown, files))}"
+            yield Finding("error", (*few, *files), text)
 
 
-def _unknown_shards(index: Index, named: set[str]) -> Iterator[Finding]:
-    """The shards in the directory that the index doesn't name.
+def _unnamed_files(index: Index, there: set[str], findings: list[Finding]) -> list[Container]:
+    """Notes the other files in the directory with arrays that the model lacks; returns all.
 
-    Other files may be there: another form of the model, an adapter. A file is a shard by its name,
-    or because its arrays are further parts of the same layers. Readers may prefer a file with the
-    name of the index to the shards.
+    Files of another format are another form of the model. Where no array is a module's, so that its
+    name has a dot, it is another thing, such as a vector.
     """
-    files = set(index.files.values())
-    instead = os.path.basename(index.path).removesuffix(".index.json")
-    endings = {os.path.splitext(file)[1] for file in files}.intersection(_ENDINGS)
-    forms = {_without_numbers(file) for file in files}
-    saves = {_save(file) for file in files}
-    layers = {_without_numbers(name) for name in named if re.search(r"\.\d+\.", name)}
-    for name in sorted(os.listdir(index.folder or ".")):
-        if name in files or os.path.splitext(name)[1] not in endings or name.startswith("."):
-            continue
-        if _save(name) not in {None, *saves}:
-            continue  # of a save that is under way, or was killed
-        is_shard = _without_numbers(name) in forms
-        try:
-            container = read_file(os.path.join(index.folder, name))
-            arrays = container.named or set()
-            container.file.close()
-        except (ValueError, OSError):
-            arrays = set()
-        if not is_shard and not arrays & named:
-            is_shard = not layers.isdisjoint(map(_without_numbers, arrays))
-        if name == instead and (both := arrays & named):
-            text = (
-                f"{shown(name)} is beside the shards of the index, and has {listed(sorted(both))} "
-                "as well: readers may take it instead of them"
-            )
-            yield Finding("doubt", (name, *sorted(both)), text)
-        elif is_shard:
-            more = f", and it has {listed(sorted(arrays))}" if arrays else ""
+    own = set(index.files.values())
+    endings = {os.path.splitext(file)[1] for file in own} & {".safetensors", ".bin"}
+    forms, saves = {(shard_of(file) or ())[:2] for file in own}, {None, *map(_save, own)}
+    files = [
+        name
+        for name in names_in(index.folder)
+        if name not in own
+        and os.path.splitext(name)[1] in endings
+        and not (name.startswith(_OTHERS) or OF_TRAINING.match(name))
+        and _save(name) in saves  # the others are of a save that is under way, or was killed
+    ]
+    have_dots = bool(files) and all("." in array for array in index.files)
+    beside = []
+    for name, container in zip(files, read_each(_tried, map(index.path_of, files)), strict=True):
+        arrays = set[str]()
+        if isinstance(container, Container):
+            arrays = container.named or arrays
+            beside.append(container)
+        shard = shard_of(name)
+        is_shard = shard is not None and shard[:2] in forms
+        lacking = sorted(array for array in arrays - there if ".lora_" not in array)
+        if not (is_shard or not have_dots or any("." in array for array in lacking)):
+            lacking = []
+        if lacking or (is_shard and not arrays):
+            more = f", and it has {listed(lacking)}" if lacking else ""
             text = f"the index doesn't name {shown(name)}{more}"
-            yield Damage("error", (name, *sorted(arrays)), text)
+            findings.append(Damage("error", (name, *lacking), text))
+    return beside
+
+
+def check_beside(model: Model, bar: Bar) -> Iterator[Finding]:
+    """Finds files beside those of an index that have other values for its names.
+
+    Readers may prefer a file with the name of the index to the shards.
+    """
+    instead = os.path.basename(model.index or "").removesuffix(".index.json")
+    for container in model.beside:
+        both = sorted(container.arrays.keys() & model.arrays.keys())
+        other = [n for n in both if _differ(container.arrays[n], model.arrays[n], bar)]
+        name, values = os.path.basename(container.path), listed(other)
+        text = f"the index doesn't name {shown(name)}, which has other values for {values}"
+        if name == instead:
+            text = f"{shown(name)} is beside the shards of the index, and has {values} as well: "
+            text += "readers may take it instead of them"
+        if other:
+            yield Finding("doubt", (name, *other), text)
+
+
+def _differ(one: Stored, other: Stored, bar: Bar) -> bool:
+    if not (one.is_plain and other.is_plain) or are_equal(one, other, bar):
+        return False
+    return one.dtype == other.dtype or not are_equal_as_narrower(one, other)
 
 
 def _save(file: str) -> str | None:
     """The part of a shard's name that is that of one save; None: it has none."""
     match = SHARD.fullmatch(file)
     return match and match[2]
-
-
-def _without_numbers(text: str) -> str:
-    return re.sub(r"\d+", "#", text)

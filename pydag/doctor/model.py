@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model under examination: one file, or the files of a directory, with the config beside them."""
 
+import functools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from operator import attrgetter
 
 from pydag.files.header import aliases_in, contradictions
 
 from .config import read_config
-from .finding import Damage, Finding, shown
+from .finding import Damage, Finding, by_form, paired, shown
+from .quantized import Parts
 from .stored import Container, Stored
 
 
@@ -32,7 +35,13 @@ class Model:
         findings: Iterable[Finding] = (),
         index: str | None = None,
     ) -> None:
+        self.revision: str | None = None  # of a repository
+        self.has_content = True  # whether arrays may be read, and not only headers
         self.path, self.folder, self.is_part, self.index = path, folder, is_part, index
+        self.beside: list[Container] = []  # files that the index doesn't name, with its arrays
+        self.not_read: tuple[str, ...] = ()  # other models in the folder
+        self.pipeline: dict[str, str] = {}  # of a pipeline: the directory of each part
+        self.base: str | None = None  # of an adapter: the model that it is for, "" if unknown
         self.containers = list(containers)
         self.kind = containers[0].kind if containers else "safetensors"
         self.findings = list(findings)
@@ -69,17 +78,38 @@ class Model:
             text = f"{shown(alias)} is an alias of {said}"
             self.findings.append(Damage("error", (alias, *files), text))
 
+    @functools.cached_property
+    def parts(self) -> Parts:
+        """Its quantized weights."""
+        return Parts(self.forms.values())
+
     def close(self) -> None:
         """Closes its files."""
-        for container in self.containers:
+        for container in (*self.containers, *self.beside):
             container.file.close()
+
+    @functools.cached_property
+    def forms(self) -> dict[str, list[str]]:
+        """The names of its arrays that differ in their digits alone."""
+        return by_form(self.arrays)
+
+    def other_names(self) -> list[str]:
+        """Further names: aliases, and arrays that are missing or unreadable by a finding."""
+        reported = (name for finding in self.findings for name in finding.names)
+        others = (*self.aliases, *sorted(self.named - self.arrays.keys()), *reported)
+        return [name for name in dict.fromkeys(others) if name not in self.arrays]
+
+    def storages(self) -> dict[str, Hashable]:
+        """What is equal for names that are one array: by alias metadata, or by one storage."""
+        found = dict(
+            zip(self.arrays, map(attrgetter("storage"), self.arrays.values()), strict=True)
+        )
+        for alias, name in self.aliases.items():
+            if name in self.arrays and alias not in self.arrays:
+                found[alias] = self.arrays[name].storage
+        return found
 
     def groups(self) -> list[tuple[str, ...]]:
         """The names that are one array: by alias metadata, or by one storage."""
-        found: dict[object, list[str]] = {}
-        for name, array in self.arrays.items():
-            found.setdefault(array.storage, []).append(name)
-        for alias, name in self.aliases.items():
-            if name in self.arrays and alias not in self.arrays:
-                found[self.arrays[name].storage].append(alias)
-        return [tuple(names) for names in found.values()]
+        storages = self.storages()
+        return list(map(tuple, paired(storages.values(), storages).values()))

@@ -1,90 +1,155 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the files of a path: one file, an index, or a directory with one of these."""
 
+import contextlib
+import json
 import os
-import re
 
 from pydag.files.directory import read_again
-from pydag.files.index import indices_among, is_index
 
-from .finding import Damage, Finding, listed
+from .adapter import configure_adapter
+from .config import CONFIG
+from .finding import Damage, Finding, listed, shown
 from .formats import READABLE, read_file
-from .index_checks import open_indexed, shard_total
+from .index_checks import OF_TRAINING, open_indexed, shard_of
 from .model import Model
+from .paths import ENDINGS, INDEX_ENDINGS, STEMS, is_folder, names_in, pinned, read_each, small_file
 
-_TORCH_INDEX = ".bin.index.json"
-_USUAL = ("model.safetensors", "pytorch_model.bin")
-_ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")  # in the order in which they are taken
+_PIPELINE = "model_index.json"
+_UNREAD = (".h5", ".msgpack", ".onnx")  # the endings of formats that aren't read
 
 
-def open_model(path: str) -> Model:
+def open_model(path: str, may_have_parts: bool = False) -> Model:
     """Opens the model at a path.
+
+    Args:
+        may_have_parts: Whether it may be a pipeline, which has `parts` instead of files.
 
     Raises:
         ValueError: It is of no known format, or it isn't clear what is meant; an index is none.
         OSError: It can't be read.
     """
-    return read_again(lambda: _opened(path))
+    address, revision = pinned(path)
+    model = read_again(lambda: _opened(address))
+    model.path, model.revision = path, revision or model.revision
+    if model.pipeline and not may_have_parts:
+        why = f"is a pipeline, not a model: give one part: {listed(model.pipeline)}"
+        raise ValueError(f"{path!r} {why}")
+    return model
 
 
 def _opened(path: str) -> Model:
-    if os.path.isdir(path):
+    if is_folder(path):
         return _in_folder(path)
-    if is_index(path) or path.endswith(_TORCH_INDEX):
+    if path.endswith(INDEX_ENDINGS):
         return open_indexed(path, path)
-    return _one_file(path, path)
-
-
-def _one_file(path: str, asked: str) -> Model:
     folder, name = os.path.split(path)
-    return Model(asked, folder or ".", [read_file(path)], (shard_total(name) or 0) > 1)
+    return _of_files(path, folder, [name])
 
 
-def _in_folder(folder: str) -> Model:
-    names = sorted(os.listdir(folder))
-    chosen = indices_among(names)
-    if len(chosen) > 1:
-        raise _unclear(folder, chosen)
-    if chosen:
-        return open_indexed(os.path.join(folder, chosen[0]), folder)
-    files = [name for name in names if name.endswith(_ENDINGS)]
-    for ending in _ENDINGS:
-        own = [name for name in files if name.endswith(ending)]
-        of_torch = [name for name in names if name.endswith(_TORCH_INDEX)]
-        if ending == ".bin" and len(of_torch) == 1:
-            return open_indexed(os.path.join(folder, of_torch[0]), folder)
-        usual = [name for name in own if name in _USUAL]
-        if len(usual) == 1 or len(own) == 1:
-            return _one_file(os.path.join(folder, (usual or own)[0]), folder)
-        if own and _are_shards(own):
-            return _without_index(folder, own)
-        if own:
-            raise _unclear(folder, own)
-    raise ValueError(
-        f"{folder!r}: there is no file in this directory that can be read. Known are {READABLE}"
-    )
-
-
-def _are_shards(names: list[str]) -> bool:
-    """Whether files are the parts of one model, by their names."""
-    return len({re.sub(r"\d+-of-", "", name) for name in names}) == 1 and all(
-        shard_total(name) for name in names
-    )
-
-
-def _without_index(folder: str, names: list[str]) -> Model:
-    findings = []
-    if not names[0].endswith(".gguf"):
+def _of_files(asked: str, folder: str, names: list[str], index: str | None = None) -> Model:
+    """A model of one file; or of shards, of which there is no index where one should be."""
+    shard, there = shard_of(names[0]), names
+    total, findings = shard[2] if shard else 1, list[Finding]()
+    if index is None and total > 1:
+        there = []
+        with contextlib.suppress(FileNotFoundError):  # of a web server that doesn't list them
+            there = [name for name in names_in(folder) if shard_of(name) == shard]
+    elif index is not None and not names[0].endswith(".gguf"):
         findings.append(Finding("error", tuple(names), f"there is no index of {listed(names)}"))
-    total = shard_total(names[0]) or 0
-    if len(names) < total:
-        text = f"there are {len(names)} of {total} shards: {listed(names)}"
+    if len(there) < total and names[0] in there:
+        verb = "is" if len(there) == 1 else "are"
+        text = f"there {verb} {len(there)} of {total} shards: {listed(there)}"
         findings.append(Damage("error", (), text))
-    containers = [read_file(os.path.join(folder, name)) for name in names]
-    return Model(folder, folder, containers, len(names) < total, findings, folder)
+    containers = read_each(read_file, [os.path.join(folder, name) for name in names])
+    model = Model(asked, folder or ".", containers, len(names) < total, findings, index)
+    if names[0].startswith("adapter"):
+        configure_adapter(model)
+    return model
 
 
-def _unclear(folder: str, names: list[str]) -> ValueError:
-    return ValueError(
-        f"{folder!r}: it isn't clear which file is meant: {listed(names)}. Give the path of one"
+def _revision(folder: str) -> tuple[str, str | None]:
+    """The directory with the files of a model in a hub cache, and the revision that they are of."""
+    above, name = os.path.split(folder.rstrip("/"))
+    if os.path.basename(above) == "snapshots":
+        return folder, name
+    names = names_in(folder)
+    if "snapshots" not in names or not {"refs", "blobs"}.intersection(names):
+        return folder, None
+    known = names_in(os.path.join(folder, "snapshots"))
+    revision = known[0] if len(known) == 1 else ""
+    with contextlib.suppress(FileNotFoundError):
+        revision = small_file(os.path.join(folder, "refs", "main")).decode().strip()
+    if revision not in known:
+        why = f"there is no snapshot {shown(revision)} of its refs/main, but of {listed(known)}"
+        raise ValueError(f"{folder!r}: {why}")
+    return os.path.join(folder, "snapshots", revision), revision
+
+
+def _in_folder(asked: str) -> Model:
+    folder, revision = _revision(asked)
+    names = names_in(folder)
+    models = [
+        name
+        for name in names
+        if name.endswith((*ENDINGS, *_UNREAD))
+        and not (name.startswith(".") or OF_TRAINING.match(name))
+    ]
+    if _PIPELINE in names:
+        model = _pipeline(folder, asked, names)
+    else:
+        model = _chosen(folder, asked, [*models, *(n for n in names if n.endswith(INDEX_ENDINGS))])
+    told = {name for finding in model.findings for name in finding.names}
+    told.update(os.path.basename(container.path) for container in model.containers)
+    model.not_read = tuple(name for name in models if name not in told)
+    model.revision = revision
+    return model
+
+
+def _pipeline(folder: str, asked: str, names: list[str]) -> Model:
+    """A directory of diffusers: each of its parts is in a directory of its own."""
+    try:
+        whole = json.loads(small_file(os.path.join(folder, _PIPELINE)).decode())
+        rows = dict(whole).items()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"{asked!r}: {_PIPELINE} can't be read: {error}") from None
+    model = Model(asked, folder, [], False)
+    for name, kind in rows:
+        # [library, class] of a part; [null, null] where there is none.
+        if type(kind) is not list or not kind or type(kind[0]) is not str:
+            continue
+        inner = names_in(os.path.join(folder, name)) if name in names else []
+        if any(file.endswith((*ENDINGS, *INDEX_ENDINGS)) for file in inner):
+            model.pipeline[name] = os.path.join(folder, name)
+        elif not inner or CONFIG in inner:  # a tokenizer has other files
+            text = f"{_PIPELINE} names {shown(name)}, of which no weights are there"
+            model.findings.append(Damage("error", (name,), text))
+    if not model.pipeline:
+        raise ValueError(f"{asked!r}: {_PIPELINE} names no part that has weights there")
+    return model
+
+
+def _chosen(folder: str, asked: str, names: list[str]) -> Model:
+    for ending in ENDINGS:
+        indices, files = _likely(names, f"{ending}.index.json"), _likely(names, ending)
+        shards = [name for name in names if name.endswith(ending) and shard_of(name)]
+        # A usual name says that a file is a model itself, but for an adapter's.
+        may_be_shards = len(files) > 1 or files in (shards, [f"adapter_model{ending}"])
+        if len(indices) == 1:
+            return open_indexed(os.path.join(folder, indices[0]), asked)
+        if not indices and may_be_shards and len(set(map(shard_of, shards))) == 1:
+            return _of_files(asked, folder, shards, folder)
+        if not indices and len(files) == 1:
+            return _of_files(asked, folder, files)
+        if unclear := indices or files:
+            why = f"it isn't clear which file is meant: {listed(unclear)}"
+            raise ValueError(f"{folder!r}: {why}. Give the path of one")
+    raise ValueError(
+        f"{asked!r}: there is no file in this directory that can be read. Known are {READABLE}"
     )
+
+
+def _likely(names: list[str], ending: str) -> list[str]:
+    """The usual one of the names with an ending; where there is none, all."""
+    usual = [stem + ending for stem in STEMS if stem + ending in names]
+    return usual[:1] or [name for name in names if name.endswith(ending)]

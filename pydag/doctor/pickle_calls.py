@@ -9,34 +9,26 @@ from typing import Any
 
 from pydag.files.arrays import DTYPES as _SHARED
 
-from .pickle_code import PickleError
-from .pickle_objects import Dict, Global, NoValues, Opaque, Sparse, Storage, Tensor
+from .pickle_objects import Dict, Frozen, Global, Meta, Opaque, PickleError, Sparse, Storage, Tensor
 
-_MOST_AXES = 1000
+CONTAINERS = (list, tuple, Dict, Frozen, Sparse)
+SIZED = (str, bytes, *CONTAINERS)
+ITEM = 16  # bytes of an item of a container
+_MOST_ARGUMENTS = 8  # of a known function
 _MOST_FOREIGN = 1000
 
 DTYPES = {f"torch.{name}": short for name, short in _SHARED.items()} | {"torch.complex128": "C128"}
+_STORAGES = (
+    "Double float64, Float float32, Half float16, BFloat16 bfloat16, Long int64, Int int32, "
+    "Short int16, Char int8, Byte uint8, Bool bool, ComplexFloat complex64, "
+    "ComplexDouble complex128, QInt8 int8, QUInt8 uint8, QInt32 int32"
+)
 # The type of the elements, as safetensors calls it; None: bytes.
 STORAGES: dict[str, str | None] = {
     f"torch.{name}Storage": DTYPES[f"torch.{dtype}"]
-    for name, dtype in {
-        "Double": "float64",
-        "Float": "float32",
-        "Half": "float16",
-        "BFloat16": "bfloat16",
-        "Long": "int64",
-        "Int": "int32",
-        "Short": "int16",
-        "Char": "int8",
-        "Byte": "uint8",
-        "Bool": "bool",
-        "ComplexFloat": "complex64",
-        "ComplexDouble": "complex128",
-        "QInt8": "int8",
-        "QUInt8": "uint8",
-        "QInt32": "int32",
-    }.items()
+    for name, dtype in map(str.split, _STORAGES.split(","))
 } | {"torch.storage.UntypedStorage": None, "torch.UntypedStorage": None}
+_FLAGS = ((), ("conj",), ("neg",), ("conj", "neg"), ("neg", "conj"))
 # Functions that make arrays of NumPy, whose numbers are in the pickle.
 ARRAYS = frozenset(
     f"numpy.{core}.{name}"
@@ -50,19 +42,32 @@ class Calls:
 
     Attributes:
         foreign: The names that are on no list, each with itself.
-        beside: Objects that containers and tensors got besides their items: attributes, hooks.
+        beside: Objects that are in no container: attributes, hooks, and what was dropped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spend: Callable[[int], None]) -> None:
+        self._spend = spend  # what a walk through items costs
         self.foreign: dict[str, str] = {}
         self.beside: list[Opaque] = []
 
     def made(self, function: Any, arguments: Any) -> Any:
         """The result of a call."""
-        if type(function) is not Global:
-            return Opaque(name_of(function), function, arguments)
-        found = self._made(function.name, arguments) if type(arguments) is tuple else None
-        return Opaque(function.name, arguments) if found is None else found
+        if type(function) not in (Global, Opaque) or type(arguments) is not tuple:
+            raise PickleError("malformed pickle: a call of what is no class or function")
+        name = function.name
+        if type(function) is Opaque:
+            return Opaque(name, function, arguments)
+        if len(arguments) > _MOST_ARGUMENTS:
+            raise PickleError(f"malformed pickle: more than {_MOST_ARGUMENTS} arguments of {name}")
+        self._spend(ITEM * sum(len(part) for part in arguments if type(part) in SIZED))
+        if name in _TENSORS:
+            found = _TENSORS[name](self, name, *arguments)
+        elif (make := _HARMLESS.get(name)) is not None:
+            found = make(*arguments)
+        else:
+            self.note(name)
+            found = None
+        return Opaque(name, arguments) if found is None else found
 
     def note(self, name: str) -> str:
         """Notes a name that is on no list."""
@@ -71,70 +76,61 @@ class Calls:
         return self.foreign.setdefault(name, name)
 
     def keep(self, owner: str, *values: Any) -> None:
-        """Keeps what a container or a tensor got besides its items."""
-        if any(
-            type(value) in (Tensor, Storage, Opaque, NoValues) or is_filled(value)
-            for value in values
-        ):
-            self.beside.append(Opaque(owner, *values))
+        """Keeps what a container or a tensor got besides its items: attributes, or hooks."""
+        for value in values:
+            parts = value if type(value) is Dict else ()
+            self._spend(ITEM * len(parts))
+            if any(type(part) is Global and part.name not in DTYPES for part in parts):
+                raise PickleError("malformed pickle: an attribute that is a class or function")
+            if type(value) in (Tensor, Storage, Opaque, Meta) or is_filled(value):
+                self.beside.append(Opaque(owner, value))
 
-    def _made(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """The result of a call by the name of the function; None: it isn't understood."""
-        if name in _TENSORS:
-            return _TENSORS[name](self, name, *arguments)
-        make = _HARMLESS.get(name)
-        if make is None:
-            self.note(name)
-            return None
-        return make(*arguments)
-
-    def _view(self, name: str, storage: Any, *arguments: Any) -> Any:
+    def _view(self, name: str, storage: Any, *more: Any) -> Any:
         """A tensor: offset, shape, strides, requires_grad, hooks, and how it is read."""
-        return self._tensor(name, storage, None, arguments, arguments[5:6])
-
-    def _typed_view(self, name: str, storage: Any, *arguments: Any) -> Any:
-        """A tensor with its type after the hooks."""
-        dtype = DTYPES.get(name_of(arguments[5]), "") if type(storage) is Storage else ""
-        return self._tensor(name, storage, dtype, arguments, arguments[6:7])
-
-    def _quantized(self, name: str, storage: Any, *arguments: Any) -> Any:
-        """A tensor of numbers that stand for others."""
-        found = self._tensor(name, storage, None, arguments[:3], ())
-        return found._replace(reading=("quantized",)) if type(found) is Tensor else found
-
-    def _tensor(
-        self, name: str, storage: Any, dtype: str | None, arguments: Any, metadata: Any
-    ) -> Any:
         if type(storage) is not Storage:
-            return Opaque(name_of(storage), storage, *arguments)
-        offset, shape, strides = arguments[:3]
-        dtype = storage.dtype if dtype is None else dtype
-        self.keep(name, *arguments[4:5])
-        if len(shape) > _MOST_AXES:
-            raise PickleError(f"malformed pickle: a tensor of more than {_MOST_AXES} axes")
-        sizes = (offset, *shape, *strides)
-        if not dtype or len(shape) != len(strides) or not all(map(is_size, sizes)):
+            return Opaque(name_of(storage), storage, *more)
+        (offset, shape, strides), besides, metadata = more[:3], more[3:5], more[5:]
+        self.keep(name, *besides)
+        is_whole = is_size(offset) and _are_sizes(shape) and _are_sizes(strides)
+        is_whole = is_whole and len(shape) == len(strides)
+        if storage.dtype is None or not is_whole or (besides and type(besides[0]) is not bool):
             raise PickleError("malformed pickle: a tensor without a type, a shape or strides")
         reading = _reading(*metadata)
-        return Tensor(storage, dtype, offset, tuple(shape), tuple(strides), reading)
+        return Tensor(storage, storage.dtype, offset, tuple(shape), tuple(strides), reading)
+
+    def _typed_view(self, name: str, storage: Any, *more: Any) -> Any:
+        """A tensor with its type after the hooks."""
+        dtype = DTYPES.get(name_of(more[5]))
+        if type(storage) is not Storage or dtype is None:
+            return Opaque(name_of(more[5]), storage, *more)
+        typed = storage._replace(dtype=dtype)
+        return self._view(name, typed, *more[:5], *more[6:])._replace(storage=storage)
+
+    def _quantized(self, name: str, storage: Any, *more: Any) -> Any:
+        """A tensor of numbers that stand for others; how comes after the strides."""
+        found = self._view(name, storage, *more[:3], *more[4:])
+        return found._replace(reading=("quantized",)) if type(found) is Tensor else found
 
     def _parameter(self, name: str, data: Any, *more: Any) -> Any:
-        """A parameter is its data."""
+        """A parameter is its data; hooks and attributes come after it."""
         self.keep(name, *more)
         return data
 
     def _subclass(self, name: str, function: Any, cls: Any, arguments: Any, state: Any) -> Any:
         """The result of another function, as an instance of a class."""
-        if type(function) is Global and type(cls) is Global and type(arguments) is tuple:
-            self.keep(name, state)
-            return self._made(function.name, arguments)
+        if type(function) is type(cls) is Global and type(arguments) is tuple:
+            if function.name == name or function.name not in _TENSORS:
+                raise PickleError("malformed pickle: an instance of a class that is no tensor")
+            self.keep(name, *(state[:2] if type(state) is tuple else (state,)))
+            return self.made(function, arguments)
         return Opaque(name_of(cls), function, cls, arguments, state)
 
-    def _sparse(self, name: str, layout: Any, parts: Any, *_: Any) -> Any:
+    def _sparse(self, name: str, layout: Any, parts: Any) -> Any:
         return Sparse(parts) if type(parts) is tuple else None
 
-    def _no_values(self, name: str, *_: Any) -> Any:
-        return NoValues()
+    def _no_values(self, name: str, *more: Any) -> Any:
+        self.keep(name, more)
+        return Meta()
 
 
 _TENSORS: dict[str, Callable[..., Any]] = {
@@ -152,7 +148,7 @@ _TENSORS: dict[str, Callable[..., Any]] = {
 
 def is_filled(value: Any) -> bool:
     """Whether a value is a container with items."""
-    return type(value) in (Dict, list, tuple, Sparse) and bool(value)
+    return type(value) in CONTAINERS and bool(value)
 
 
 def name_of(thing: Any) -> str:
@@ -165,12 +161,18 @@ def is_size(number: Any) -> bool:
     return type(number) is int and 0 <= number < 1 << 62
 
 
+def _are_sizes(numbers: Any) -> bool:
+    return type(numbers) in (tuple, list) and all(map(is_size, numbers))
+
+
 def _reading(metadata: Any = None) -> tuple[str, ...]:
     """What a tensor's metadata say of its bytes."""
-    if type(metadata) is not Dict:
-        return ()
-    keys = [key for key, value in zip(metadata[::2], metadata[1::2], strict=True) if value is True]
-    return tuple(name for name in ("conj", "neg") if name in keys)
+    for flags in _FLAGS if type(metadata) is Dict else ():
+        if metadata == [part for flag in flags for part in (flag, True)]:
+            return tuple(sorted(flags))
+    if metadata is not None:
+        raise PickleError("malformed pickle: the metadata of a tensor aren't known")
+    return ()
 
 
 def _dict(pairs: Any = ()) -> Dict | None:
@@ -182,7 +184,7 @@ def _dict(pairs: Any = ()) -> Dict | None:
 
 
 def _sequence(make: type[Any]) -> Callable[..., Any]:
-    return lambda items=(), *_: make(items) if type(items) in (list, tuple) else None
+    return lambda items=(): make(items) if type(items) in (list, tuple) else None
 
 
 def _bytes(*text: Any) -> bytes | None:
@@ -194,42 +196,37 @@ def _bytes(*text: Any) -> bytes | None:
 
 
 def _complex(*parts: Any) -> complex | None:
-    return complex(*parts) if all(type(part) in (float, int) for part in parts) else None
+    return complex(*parts) if {*map(type, parts)} <= {float, int} else None
 
 
-def _opaque(*_: Any) -> None:
-    return None
-
-
-# Containers, and values of which the tensors don't depend. A function that returns None: the call
-# isn't understood. None: the name may be in a pickle, and must not be called.
+# Values of which the tensors don't depend, and names that may be in a pickle but aren't called.
+_VALUES = (
+    "torch.device torch.layout torch.serialization._get_layout numpy.dtype builtins.bytearray "
+    "builtins.slice builtins.range numpy.core.multiarray.scalar numpy._core.multiarray.scalar"
+)
+_NAMES = (
+    "torch.nn.parameter.Parameter torch.nn.parameter.Buffer torch.Tensor torch._tensor.Tensor "
+    "torch.per_tensor_affine torch.per_channel_affine builtins.int builtins.float builtins.str "
+    "builtins.bool"
+)
+# A function that returns None: the call isn't understood.
 _HARMLESS: dict[str, Callable[..., Any] | None] = {
     "collections.OrderedDict": _dict,
-    "collections.Counter": _dict,
+    "collections.Counter": lambda *counts: _dict(*counts) if Dict in map(type, counts) else None,
+    "collections.defaultdict": lambda _=None, pairs=(): _dict(pairs),
+    # One with a greatest length, which drops items, isn't understood.
+    "collections.deque": lambda items=(), *most: None if most else _sequence(list)(items),
     "torch.Size": _sequence(tuple),
-    "torch.device": _opaque,
-    "torch.layout": _opaque,
-    "torch.serialization._get_layout": _opaque,
-    "torch.nn.parameter.Parameter": None,
-    "torch.nn.parameter.Buffer": None,
-    "torch.Tensor": None,
-    "torch._tensor.Tensor": None,
-    "torch.per_tensor_affine": None,
-    "torch.per_channel_affine": None,
+    "builtins.list": _sequence(list),
+    "builtins.tuple": _sequence(tuple),
+    "builtins.dict": _dict,
+    "builtins.set": _sequence(list),
+    "builtins.frozenset": _sequence(Frozen),
+    "builtins.complex": _complex,
+    "builtins.bytes": _bytes,
     "_codecs.encode": _bytes,
+    **dict.fromkeys(_VALUES.split(), lambda *_: None),
+    **dict.fromkeys(_NAMES.split()),
 }
-for _module in ("builtins", "__builtin__"):
-    _HARMLESS |= {
-        f"{_module}.list": _sequence(list),
-        f"{_module}.tuple": _sequence(tuple),
-        f"{_module}.dict": _dict,
-        f"{_module}.set": _sequence(list),
-        f"{_module}.frozenset": _sequence(list),
-        f"{_module}.complex": _complex,
-        f"{_module}.bytearray": _opaque,
-        f"{_module}.bytes": _bytes,
-        f"{_module}.slice": _opaque,
-        f"{_module}.range": _opaque,
-    }
 
 KNOWN = frozenset((*_TENSORS, *STORAGES, *DTYPES, *_HARMLESS))

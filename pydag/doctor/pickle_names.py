@@ -3,30 +3,33 @@
 
 import itertools
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydag.files.names import RESERVED, is_writable
 
 from .finding import shown
-from .pickle_calls import ARRAYS, is_filled
-from .pickle_code import PickleError, TooLong
-from .pickle_objects import Dict, Global, NoValues, Opaque, Sparse, Storage, Tensor
+from .pickle_calls import ARRAYS, CONTAINERS, is_filled
+from .pickle_objects import Dict, Frozen, Global, Meta, Opaque, PickleError, Sparse, Storage, Tensor
 from .pickle_values import Pickled
 
-_CONTAINERS = (Dict, Sparse, list, tuple)
+_JOINED = (tuple, Frozen)
 _SCALARS = (str, bytes, int, float, complex, bool, type(None))
-_KINDS: dict[type, str] = {
-    list: "list or set",
-    Dict: "dict",
-    tuple: "tuple of containers, or a long one",
-    TooLong: "very long text or number",
+_BAD_KEY = (
+    "malformed pickle: a key of a dict is no text, number, bytes or None that isn't long, or a few "
+    "of these in a tuple or frozenset, but a {}"
+)
+_UNWRITABLE: dict[type, str] = {
+    Meta: "it has tensors on meta, which have no values",
+    Storage: "it has storages without tensors",
+    Sparse: "it has tensors that are sparse",
 }
 _DEEPEST = 200
 _MOST_CONTAINERS = 1_000_000
+_MOST_ITEMS = 4_000_000  # of containers at all their places; two more for each byte of the pickle
 _MOST_TENSORS = 150_000
 _MOST_TEXT = 32 << 20  # bytes of all names
-_LONGEST_KEY = 64  # items of a tuple
+_LONGEST_KEY = 64  # parts of a tuple, all in all; 200 characters are a part
 _MOST_PATHS = 100  # of objects that hold tensors
 
 
@@ -49,86 +52,77 @@ class Walk:
         self.hidden: list[str] = []
         self.unwritable: str | None = None
         self.has_values = False
+        self._open: set[int] = set()  # containers around the present one
         self._seen: set[int] = set()  # objects within those that aren't rebuilt
-        size = 0
-        for path, tensor in self._tensors(pickled.root):
-            name = _name(path, self.tensors)
-            size += sys.getsizeof(name)
-            if size > _MOST_TEXT or len(self.tensors) >= _MOST_TENSORS:
-                raise PickleError(
-                    f"the pickle has more than {_MOST_TENSORS} tensors, or their names are longer "
-                    f"than {_MOST_TEXT} bytes"
-                )
-            self.tensors[name] = tensor
+        self._checked: set[int] = set()  # dicts whose keys were compared
+        self._containers_left = _MOST_CONTAINERS
+        self._items_left = _MOST_ITEMS + 2 * pickled.size
+        self._text_left = _MOST_TEXT
+        self._visit(pickled.root, ())
         self.hidden.extend(owner.name for owner in pickled.beside if self._is_hiding(owner))
 
-    def _tensors(self, root: Any) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
-        """The tensors, each with its path."""
-        count = 0
-        stack: list[tuple[tuple[Any, ...] | None, Iterator[tuple[Any, Any]], int]] = [
-            (None, iter([(None, root)]), 0)
-        ]
-        open_ids: set[int] = set()
-        while stack:
-            path, items, own_id = stack[-1]
-            for key, value in items:
-                if type(value) in _SCALARS:
-                    self.has_values = True
-                    continue
-                way = (*path, key) if path is not None else ()
-                if type(value) is Tensor:
-                    if any(type(step) in (Global, Opaque) for step in way):
-                        self._hide(way, "under a key that is an object")
-                        continue
-                    if "quantized" in value.reading:
-                        self.unwritable = "it has tensors that are quantized"
-                    yield way, value
-                elif is_filled(value):
-                    count += 1
-                    if id(value) in open_ids:
-                        raise PickleError("a container in the pickle contains itself")
-                    if len(way) > _DEEPEST:
-                        raise PickleError(f"the pickle is nested more than {_DEEPEST} levels deep")
-                    if count > _MOST_CONTAINERS:
-                        raise PickleError(f"the pickle has more than {_MOST_CONTAINERS} containers")
-                    if type(value) is Sparse:
-                        self.unwritable = "it has tensors that are sparse"
-                    open_ids.add(id(value))
-                    stack.append((way, self._items(way, value), id(value)))
-                    break
-                elif type(value) not in _CONTAINERS:
-                    self._other(way, value)
-            else:
-                stack.pop()
-                open_ids.discard(own_id)
-
-    def _other(self, way: tuple[Any, ...], value: Any) -> None:
-        if type(value) is NoValues:
-            self.unwritable = "it has tensors on meta, which have no values"
-        elif type(value) is Storage:
-            self.unwritable = "it has storages without tensors"
-        else:
+    def _visit(self, value: Any, path: tuple[Any, ...]) -> None:
+        kind = type(value)
+        self.unwritable = _UNWRITABLE.get(kind, self.unwritable)
+        if kind is Tensor:
+            self._add(value, path)
+        elif kind is Opaque and self._is_hiding(value):
+            self._hide(path, value.name)
+        elif kind not in (Meta, Storage, *CONTAINERS):
             self.has_values = True
-            if type(value) is Opaque and self._is_hiding(value):
-                self._hide(way, value.name)
+        elif is_filled(value):
+            if id(value) in self._open:
+                raise PickleError("a container in the pickle contains itself")
+            if len(path) > _DEEPEST:
+                raise PickleError(f"the pickle is nested more than {_DEEPEST} levels deep")
+            self._open.add(id(value))
+            for key, item in self._items(value, path):
+                if type(item) in _SCALARS:
+                    self.has_values = True
+                else:
+                    self._visit(item, (*path, key))
+            self._open.discard(id(value))
 
-    def _hide(self, way: tuple[Any, ...], what: str) -> None:
-        is_told = way and len(self.hidden) < _MOST_PATHS
-        self.hidden.append(f"{shown(_text(way))} ({what})" if is_told else what)
+    def _add(self, tensor: Tensor, path: tuple[Any, ...]) -> None:
+        if any(type(step) in (Global, Opaque) for step in path):
+            self._hide(path, "under a key that is an object")
+            return
+        if "quantized" in tensor.reading:
+            self.unwritable = "it has tensors that are quantized"
+        name = next(name for name in _names(path) if name not in self.tensors)
+        self._text_left -= sys.getsizeof(name)
+        if self._text_left < 0 or len(self.tensors) >= _MOST_TENSORS:
+            raise PickleError(
+                f"the pickle has more than {_MOST_TENSORS} tensors, or their names are longer than "
+                f"{_MOST_TEXT} bytes"
+            )
+        self.tensors[name] = tensor
 
-    def _items(self, way: tuple[Any, ...], container: Any) -> Iterator[tuple[Any, Any]]:
+    def _hide(self, path: tuple[Any, ...], what: str) -> None:
+        is_told = path and len(self.hidden) < _MOST_PATHS
+        self.hidden.append(f"{shown(_text(path))} ({what})" if is_told else what)
+
+    def _items(self, container: Any, path: tuple[Any, ...]) -> Iterable[tuple[Any, Any]]:
+        """The items of a container, each with its key."""
+        self._containers_left -= 1
+        self._items_left -= len(container)
+        if self._containers_left < 0:
+            raise PickleError(f"the pickle has more than {_MOST_CONTAINERS} containers")
+        if self._items_left < 0:
+            raise PickleError("the pickle has long containers at more places than can be gone to")
         if type(container) is not Dict:
             return enumerate(container)
-        keys, values = (itertools.islice(container, start, None, 2) for start in (0, 1))
+        keys = container[::2]
         seen: set[Any] = set()
-        for key in itertools.islice(container, 0, None, 2):
+        for key in keys if id(container) not in self._checked else ():
             token = _token(key)
             if token in seen:
                 raise PickleError(f"malformed pickle: a dict has the key {shown(repr(key))} twice")
             seen.add(token)
             if type(key) is Opaque and self._is_hiding(key):
-                self._hide(way, f"a key, {key.name}")
-        return zip(keys, values, strict=True)
+                self._hide(path, f"a key, {key.name}")
+        self._checked.add(id(container))
+        return zip(keys, container[1::2], strict=True)
 
     def _is_hiding(self, root: Opaque) -> bool:
         """Whether an object that isn't rebuilt holds an array, and it is the first that does."""
@@ -136,17 +130,12 @@ class Walk:
         is_found = False
         while pending:
             value = pending.pop()
-            if type(value) in (Tensor, Storage, NoValues):
-                is_found = True
-                continue
+            is_found |= type(value) in (Tensor, Storage, Meta)
             if id(value) in self._seen or not (type(value) is Opaque or is_filled(value)):
                 continue
             self._seen.add(id(value))
-            if type(value) is Opaque:
-                is_found |= value.name in ARRAYS
-                pending.extend(value.contents)
-            else:
-                pending.extend(value)
+            is_found |= type(value) is Opaque and value.name in ARRAYS
+            pending.extend(value.contents if type(value) is Opaque else value)
         return is_found
 
 
@@ -157,13 +146,13 @@ def _token(key: Any) -> Any:
         return key
     if kind is Global:
         return kind, key.name
-    if kind is tuple and len(key) <= _LONGEST_KEY and all(type(part) in _SCALARS for part in key):
-        return kind, tuple(map(_token, key))
-    if kind not in _SCALARS:
-        raise PickleError(
-            "malformed pickle: a key of a dict is no text, number, bytes, None, or tuple of a few "
-            f"of these, but a {_KINDS.get(kind, kind.__name__)}"
-        )
+    parts = list(itertools.islice(_parts(key), _LONGEST_KEY + 1))
+    size = len(parts) + sum(len(part) // 200 for part in parts if type(part) in (str, bytes))
+    if size > _LONGEST_KEY or not {*map(type, parts)} <= {*_JOINED, *_SCALARS}:
+        raise PickleError(_BAD_KEY.format(kind.__name__))
+    if kind in _JOINED:
+        tokens = map(_token, key)
+        return kind, tuple(tokens) if kind is tuple else frozenset(tokens)
     if kind is complex and not key.imag:
         key = key.real
     if type(key) is float and key.is_integer():
@@ -171,26 +160,22 @@ def _token(key: Any) -> Any:
     return int, str(int(key) if type(key) is bool else key)
 
 
-def _name(path: tuple[Any, ...], taken: Container[str]) -> str:
-    """A name that isn't taken: joined by dots, or as Python text."""
-    parts = [part for part in map(_part, path) if part is not None]
-    if len(parts) == len(path):
-        dotted = ".".join(parts) if path else "tensor"
-        if dotted not in taken and dotted not in RESERVED:
-            return dotted
-    name = text = _text(path)
-    number = 1
-    while name in taken:
-        number += 1
-        name = f"{text}#{number}"
-    return name
+def _parts(key: Any) -> Iterator[Any]:
+    """A key, and all that it consists of."""
+    yield key
+    for part in key if type(key) in _JOINED else ():
+        yield from _parts(part)
 
 
-def _part(key: Any) -> str | None:
-    """A key as part of a name; None if it can't be one."""
-    if type(key) is int:
-        return str(key)
-    return key if type(key) is str and key and is_writable(key) else None
+def _names(path: tuple[Any, ...]) -> Iterator[str]:
+    """The names that a tensor may get, the best first: joined by dots, or as Python text."""
+    if all(type(key) is int or (type(key) is str and key and is_writable(key)) for key in path):
+        dotted = ".".join(map(str, path)) if path else "tensor"
+        if dotted not in RESERVED:
+            yield dotted
+    text = _text(path)
+    yield text
+    yield from (f"{text}#{number}" for number in itertools.count(2))
 
 
 def _text(path: Iterable[Any]) -> str:

@@ -7,6 +7,14 @@ Lists, tuples, text, numbers and None are themselves; a set is a list.
 from typing import Any, NamedTuple
 
 
+class PickleError(ValueError):
+    """The pickle is malformed, or holds more than can be read."""
+
+
+class LongValue:
+    """Stands for a text, bytes or an integer that is too long to be a name or a number."""
+
+
 class Global(NamedTuple):
     """The name of a class or function that is known."""
 
@@ -33,6 +41,18 @@ class Dict(list[Any]):
     __slots__ = ()
 
 
+class Frozen(tuple[Any, ...]):
+    """A set that may be a key."""
+
+    __slots__ = ()
+
+
+class Sparse(list[Any]):
+    """The parts of a tensor that isn't strided."""
+
+    __slots__ = ()
+
+
 class Storage(NamedTuple):
     """The description of a storage in a persistent id."""
 
@@ -52,11 +72,5 @@ class Tensor(NamedTuple):
     reading: tuple[str, ...] = ()  # "conj", "neg", "quantized": what its bytes mean
 
 
-class Sparse(list[Any]):
-    """The parts of a tensor that isn't strided."""
-
-    __slots__ = ()
-
-
-class NoValues:
+class Meta:
     """A tensor without values, on `meta`."""

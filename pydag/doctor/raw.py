@@ -1,54 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that is read in pieces. Nothing of it is mapped or kept in memory."""
+"""A file that is read in pieces. Nothing of it is kept in memory."""
 
 import errno
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from pydag.files.path import check_regular
 
 _SEEK_DATA = getattr(os, "SEEK_DATA", None)
 
 
-class RawFile:
-    """An open file.
+def _seek_and_read(handle: int, size: int, begin: int) -> bytes:
+    os.lseek(handle, begin, os.SEEK_SET)
+    return os.read(handle, size)
 
-    Args:
-        path: The file. A pipe or a device is refused, since reading it might never end.
 
-    Raises:
-        OSError: It can't be read.
+_read = getattr(os, "pread", _seek_and_read)  # Windows has no `pread`
+
+
+def expect(places: Iterable[tuple["RawFile", int, int]]) -> None:
+    """Says which small parts of files will be read next: begin and size of each.
+
+    Those of files elsewhere are fetched together, as each request takes its time.
     """
+    if far := [place for place in places if place[0].is_far]:
+        from . import remote
+
+        remote.fetch(far)
+
+
+class RawFile:
+    """An open file. A pipe or a device is refused, since reading it might never end."""
+
+    is_far = False  # whether it is on another machine
 
     def __init__(self, path: str) -> None:
         self.path = path
         check_regular(path)
-        self.stream = open(path, "rb", buffering=0)  # noqa: SIM115  # `close` closes it
-        self.size = os.fstat(self.stream.fileno()).st_size
+        self._stream: Any = open(path, "rb", buffering=0)  # noqa: SIM115  # `close` closes it
+        self._handle = self._stream.fileno()
+        self.size = os.fstat(self._handle).st_size
 
     def read(self, begin: int, size: int) -> bytes:
-        """The bytes from `begin` on.
-
-        Raises:
-            OSError: They are not there, although the file was longer when it was opened.
-        """
-        self.stream.seek(begin)
-        found = self.stream.read(size)
+        """The bytes from `begin` on. OSError: the file has become shorter."""
+        found = _read(self._handle, size, begin)
         while len(found) < size:
-            more = self.stream.read(size - len(found))
+            more = _read(self._handle, size - len(found), begin + len(found))
             if not more:
                 raise OSError(errno.EIO, "it has become shorter while it was read", self.path)
             found += more
         return found
 
+    def mapped(self, begin: int, size: int) -> Any:
+        """These bytes as an array of NumPy; they are read where they are used."""
+        import numpy as np
+
+        return np.memmap(self._stream, np.uint8, "r", begin, (size,))
+
     def is_hole(self, begin: int, end: int) -> bool:
         """Whether these bytes are zeros that take no space on the disk."""
-        if _SEEK_DATA is None:
+        if _SEEK_DATA is None or self.is_far:
             return False
         try:
-            return os.lseek(self.stream.fileno(), begin, _SEEK_DATA) >= end
+            return os.lseek(self._handle, begin, _SEEK_DATA) >= end
         except OSError as error:  # ENXIO: no data until the end of the file
             return error.errno == errno.ENXIO and end <= self.size
 
     def close(self) -> None:
         """Closes it."""
-        self.stream.close()
+        self._stream.close()

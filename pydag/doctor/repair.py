@@ -4,54 +4,58 @@
 import functools
 import json
 import os
-import shutil
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
-from pydag.files.arrays import numpy_dtype
-from pydag.files.header import bits_of
+from pydag.files.header import bits_of, is_storable
 from pydag.files.one_file import Content, write_contents
 from pydag.files.package import STRUCTURE
-from pydag.files.shards import write_shards
+from pydag.files.path import is_address
+from pydag.files.replacing import flush, replacing
+from pydag.files.shards import in_shards, index_text, shard_names
 from pydag.structure.document import parse
 
+from .adapter import ADAPTER_CONFIG
 from .check import findings_of
 from .compare import are_equal
 from .config import CONFIG
-from .finding import Damage, Finding, Pairs, shown, size_text
+from .contents import contents as _contents
+from .finding import Damage, Finding, Pairs, grouped, listed, shown, size_text
 from .head_checks import check_heads
-from .heads import Ends
+from .heads import giving_way
 from .model import Model
-from .new_place import check_free, creating
+from .new_place import check_free, is_for_folder
 from .opening import open_model
+from .paths import is_folder, names_in, open_file
 from .progress import Bar
 from .stored import Stored
 from .ties import check_aliases
-from .torch_file import View
 
-_PIECE = 1 << 20
-_LARGE_PIECE = 1 << 24
+_PIECE = 1 << 24
+# Readers look for these; the arrays of any other folder are those of `model`.
+_NAMES = ("adapter_model", "diffusion_pytorch_model", "pytorch_lora_weights")
 
 
-def write_once(path: str, out: str) -> tuple[str, list[Finding]]:
+def write_once(path: str, out: str) -> tuple[str, list[Finding], dict[str, list[str]]]:
     """Writes a model to another place, a file as a file and a directory as a directory.
 
     One array is written for names that alias metadata, the configuration or one storage tie, if all
     that is stored of it is equal. All other arrays are written as they are, equal ones too. The
-    configuration goes with them where `out` is a directory.
+    other files of a directory go with them, and the configuration wherever `out` is one.
 
     Returns:
-        A description of the written files, and the findings that remain, with the configuration of
-        the original model.
+        A description of the written files; the findings that remain, with the configuration of the
+        original model; the names of the other files in its directory: "copied" and "not_copied".
 
     Raises:
-        ValueError: The model isn't whole, or `out` is neither free nor an empty directory.
+        ValueError: The model isn't whole, or `out` is neither free nor an empty directory, or its
+            name says another format.
         OSError: Something can't be read or written.
     """
-    check_free(out)
-    model = open_model(path)
-    bar = Bar(True)
-    try:
+    check_free(out, as_folder := is_for_folder(path, out))
+    with closing(Bar(True)) as bar, closing(open_model(path)) as model:
         for why in _obstacles(model, bar):
             raise ValueError(f"{model.path!r}: nothing is written: {why}")
         pairs = Pairs()
@@ -59,49 +63,93 @@ def write_once(path: str, out: str) -> tuple[str, list[Finding]]:
             pass  # `pairs` then has what is tied
         copy = _Copy(model, pairs)
         bar.expect(copy.size)
-        is_folder = model.index is not None or os.path.isdir(path) or os.path.isdir(out)
-        with creating(out, is_folder) as new:
-            _write(model, copy, new, bar)
-            if is_folder and os.path.isfile(config := os.path.join(model.folder, CONFIG)):
-                shutil.copyfile(config, os.path.join(new, CONFIG))
-        left = _found_in(out, model.folder, bar)
+        others: dict[str, list[str]] = {"copied": [], "not_copied": []}
+        first = out
+        with replacing(out, is_new=True, is_folder=as_folder) as new:
+            if as_folder:
+                stem = _stem(model, is_whole := is_for_folder(path))
+                first = os.path.join(out, _write(model, copy, new, stem, bar))
+                _copy_others(model, new, out, stem, is_whole, others)
+            else:
+                copy.write(new, copy.arrays, copy.whole, bar)
+        with closing(open_model(first)) as written:
+            written.configure(model.folder)
+            findings = findings_of(written, bar)
         saved = _size(model.arrays.values()) - copy.size
         said = f"{out}: {len(copy.arrays)} arrays, {size_text(copy.size)}"
         said += f", {size_text(saved)} less" if saved > 0 else ""
         if any(container.has_values for container in model.containers):
             said += "; values that are no arrays are left out"
-        return said, left
-    finally:
-        bar.close()
-        model.close()
+        return said, findings, others
 
 
-def _write(model: Model, copy: "_Copy", folder: str, bar: Bar) -> None:
-    """Writes the files of a model to an empty folder."""
-    if model.index is not None:
-        sizes = [_size(container.arrays.values()) for container in model.containers]
-        write_shards(folder, copy, max([1, *sizes]), bar)
-        return
-    name = os.path.splitext(os.path.basename(model.containers[0].path))[0]
-    metadata = dict(copy.aliases)
-    if copy.structure is not None:
-        metadata[STRUCTURE] = copy.structure
-    file = os.path.join(folder, f"{name}.safetensors")
-    copy.write(file, copy.arrays, metadata, file, bar)
+def _stem(model: Model, is_whole: bool) -> str:
+    """What the files of arrays are called, without a shard's number and what follows a dot."""
+    path = model.containers[0].path if model.containers else ""
+    name = re.sub(r"-\d+-of-\d+$", "", os.path.splitext(os.path.basename(path))[0])
+    if name in _NAMES or (not is_whole and name != "pytorch_model"):
+        return name
+    found = names_in(model.folder)
+    return _NAMES[0] if is_whole and ADAPTER_CONFIG in found and CONFIG not in found else "model"
 
 
-def _found_in(path: str, config: str, bar: Bar) -> list[Finding]:
-    """The findings about a model whose configuration is in another folder."""
-    model = open_model(path)
-    try:
-        model.configure(config)
-        return findings_of(model, bar)
-    finally:
-        model.close()
+def _write(model: Model, copy: "_Copy", folder: str, stem: str, bar: Bar) -> str:
+    """Writes the files of arrays to an empty folder; returns the name of the first to read."""
+    first = f"{stem}.safetensors"
+    if model.index is None:
+        copy.write(os.path.join(folder, first), copy.arrays, copy.whole, bar)
+        return first
+    sizes = [_size(container.arrays.values()) for container in model.containers]
+    groups, metadata = in_shards(copy, max([1, *sizes]))
+    names = shard_names(len(groups), stem=stem)
+    for name, own, more in zip(names, groups, metadata, strict=True):
+        copy.write(os.path.join(folder, name), own, more, bar)
+    first += ".index.json"
+    with open(path := os.path.join(folder, first), "w", encoding="utf-8") as file:
+        file.write(index_text(copy, groups, names))
+    flush(path)
+    return first
+
+
+def _copy_others(
+    model: Model, new: str, out: str, stem: str, is_whole: bool, others: dict[str, list[str]]
+) -> None:
+    """Copies the other files of a model's folder, and notes their names.
+
+    Not copied are folders, hidden files, links that lead out of the folder, and the arrays, also in
+    another format that readers would take for those that were written.
+    """
+    replaced = {os.path.basename(container.path) for container in model.containers}
+    replaced.add(os.path.basename(model.index or ""))
+    same = re.compile(rf"(pytorch_)?{stem}(-\d+-of-\d+)?\.(safetensors|bin)(\.index\.json)?")
+    for name in names_in(model.folder):
+        path = os.path.join(model.folder, name)
+        if name in replaced or (not is_whole and name not in (CONFIG, ADAPTER_CONFIG)):
+            continue
+        if os.path.realpath(path) in map(os.path.realpath, (new, out)):
+            continue  # the new folder is within the original
+        if name.startswith(".") or same.fullmatch(name) or not _is_own_file(path):
+            others["not_copied"].append(name)
+            continue
+        with closing(open_file(path)) as file, open(to := os.path.join(new, name), "xb") as copy:
+            for begin in range(0, file.size, _PIECE):
+                copy.write(file.read(begin, min(_PIECE, file.size - begin)))
+        flush(to)
+        others["copied"].append(name)
+
+
+def _is_own_file(path: str) -> bool:
+    """Whether a path is a file of its folder itself, or of the hub's cache around it."""
+    if is_address(path):
+        return not is_folder(path)
+    real, folder = os.path.realpath(path), os.path.realpath(os.path.dirname(path))
+    above, name = os.path.split(os.path.dirname(folder))
+    home = above if name == "snapshots" else folder
+    return os.path.isfile(real) and os.path.commonpath([real, home]) == home
 
 
 class _Copy:
-    """What is written: see `shards.Writable`."""
+    """What is written: see `shards.Named`."""
 
     def __init__(self, model: Model, pairs: Pairs) -> None:
         anchors = _anchors(model, pairs)
@@ -114,17 +162,24 @@ class _Copy:
                 self.aliases[alias] = anchors[name]
         text = next((c.structure for c in model.containers if c.structure is not None), None)
         self.structure = None if text is None else _with_anchors(text, anchors, model.path)
-        self.metadata: dict[str, str] = {"format": "pt"} if model.kind == "torch" else {}
+        more = {} if self.structure is None else {STRUCTURE: self.structure}
+        self.whole = self.aliases | more  # the metadata of a file with all arrays
+        # Some readers want to know for which framework it is.
+        self.metadata: dict[str, str] = {"format": "pt"} if text is None else {}
         for container in model.containers:
             self.metadata.update(container.metadata)
         for alias in model.aliases:
             self.metadata.pop(alias, None)
 
-    def write(
-        self, temporary: str, names: Iterable[str], metadata: Mapping[str, str], path: str, bar: Any
-    ) -> None:
-        arrays = {name: self.arrays[name] for name in names}
-        _write_raw(temporary, arrays, self.metadata | dict(metadata), bar)
+    def write(self, path: str, names: Iterable[str], metadata: Mapping[str, str], bar: Any) -> None:
+        """Writes some arrays to a file, the widest first: each begins at a multiple of its size."""
+        rows = sorted((-(bits_of(self.arrays[name].dtype) or 0), name) for name in names)
+        contents = {}
+        for _, name in rows:
+            array = self.arrays[name]
+            pieces = functools.partial(_contents, array)
+            contents[name] = Content(array.dtype, array.shape, array.nbytes, pieces)
+        write_contents(path, contents, self.metadata | dict(metadata), bar)
 
 
 def _size(arrays: Iterable[Stored]) -> int:
@@ -132,22 +187,18 @@ def _size(arrays: Iterable[Stored]) -> int:
 
 
 def _anchors(model: Model, pairs: Pairs) -> dict[str, str]:
-    """The name under which each array is written."""
-    heads = {head.name for head in Ends(model.arrays).heads}
-    # A head gives way to its embedding, which readers look for.
-    order = sorted(model.arrays, key=lambda name: name in heads)
+    """The name under which each array is written: of several the one that readers look for."""
     first: dict[Hashable, str] = {}
-    anchors = {}
-    for name in order:
-        anchors[name] = first.setdefault(model.arrays[name].storage, name)
+    groups = {name: first.setdefault(array.storage, name) for name, array in model.arrays.items()}
     for copy, one in pairs.copies.items():
-        a, b = anchors[one], anchors[copy]
-        if a != b:
-            kept, gone = (b, a) if a in heads and b not in heads else (a, b)
-            for name, anchor in anchors.items():
-                if anchor == gone:
-                    anchors[name] = kept
-    return {name: anchors[name] for name in model.arrays}
+        kept, gone = groups[one], groups[copy]
+        groups = {name: kept if group == gone else group for name, group in groups.items()}
+    behind = giving_way(model)
+    anchors = {}
+    for group in grouped(groups, groups.__getitem__).values():
+        anchor = min(group, key=lambda name: (name in behind, name in pairs.copies))
+        anchors.update(dict.fromkeys(group, anchor))
+    return anchors
 
 
 def _with_anchors(text: str, anchors: Mapping[str, str], path: str) -> str:
@@ -177,54 +228,14 @@ def _obstacles(model: Model, bar: Bar) -> Iterator[str]:
     if model.is_part:
         yield "it is a part of a model; give its directory"
     for container in model.containers:
+        file = shown(os.path.basename(container.path))
+        if container.named is None:
+            yield f"the names in {file} can't be read"
+        elif lost := sorted(container.named - container.arrays.keys()):
+            yield f"{file} has no bytes for {listed(lost)}"
         for name, array in container.arrays.items():
+            if not is_storable(array.dtype, array.shape):
+                yield f"{shown(name)} is {array.signature()}, which safetensors files can't have"
             kept = model.arrays[name]
             if kept is not array and not are_equal(kept, array, bar):
                 yield f"{shown(name)} is in two files, and differs"
-
-
-def _write_raw(
-    path: str, arrays: Mapping[str, Stored], metadata: Mapping[str, str], bar: Any
-) -> None:
-    """Writes arrays under these names: see `write_contents`."""
-    # The widest first, so that each begins at a multiple of its size.
-    rows = sorted(arrays.items(), key=lambda row: (-(bits_of(row[1].dtype) or 0), row[0]))
-    contents = {
-        name: Content(array.dtype, array.shape, array.nbytes, functools.partial(_contents, array))
-        for name, array in rows
-    }
-    write_contents(path, contents, metadata, bar)
-
-
-def _contents(array: Stored) -> Iterator[bytes]:
-    """The bytes of the elements, in order."""
-    if array.is_plain:
-        for begin in range(0, array.nbytes, _PIECE):
-            yield array.read(begin, min(_PIECE, array.nbytes - begin))
-        return
-    # They don't lie in order. Each piece is from everywhere: the file is mapped.
-    import numpy as np
-
-    view: View = array.storage[1]  # only tensors of torch have strides
-    dtype = numpy_dtype(array.dtype) if view.reading else np.dtype(f"V{view.itemsize}")
-    size = view.end - view.begin
-    flat = np.memmap(array.file.stream, np.uint8, "r", array.begin, (size,)).view(dtype)
-    strides = [step * view.itemsize for step in view.strides]
-    strided = np.lib.stride_tricks.as_strided(flat, view.shape, strides, writeable=False)
-    for piece in _split(strided):
-        for reading in view.reading:
-            piece = np.conj(piece) if reading == "conj" else np.negative(piece)
-        yield piece.tobytes()
-
-
-def _split(array: Any) -> Iterator[Any]:
-    """The parts of an array, in order, none of them large."""
-    if array.nbytes <= _LARGE_PIECE:
-        yield array
-    elif array[0].nbytes > _LARGE_PIECE:
-        for part in array:
-            yield from _split(part)
-    else:
-        step = _LARGE_PIECE // array[0].nbytes
-        for begin in range(0, len(array), step):
-            yield array[begin : begin + step]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches for arrays that are stored twice, and for matrices that are others transposed.
 
-Arrays of one type and size are compared by a few elements first. Only arrays that agree there are
-read.
+A few bytes of each array are read first. Only arrays that agree there are read further.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from operator import attrgetter
 
 from .compare import (
     are_equal,
@@ -14,15 +14,18 @@ from .compare import (
     elements,
     equal_classes,
     is_constant,
+    place_inside,
 )
 from .finding import Finding, Pairs, grouped, listed, shown, size_text
 from .model import Model
 from .progress import Bar
 from .quantized import Parts
+from .raw import RawFile, expect
 from .stored import Stored
 
 _LEAST = 1024  # bytes of an array that is compared
-_FEW, _MANY = 4, 64  # elements
+_PRINT = 64  # bytes that are read first, from the middle
+_FEW = 4  # elements
 
 
 def find_copies(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
@@ -31,24 +34,36 @@ def find_copies(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
     Args:
         pairs: The pairs that were already reported.
     """
-    parts = Parts(model.arrays)
+    parts = model.parts
     distinct: dict[Hashable, Stored] = {}
     for name, array in model.arrays.items():
         if array.nbytes >= _LEAST and array.is_plain and not parts.is_more(name):
             distinct.setdefault(array.storage, array)
-    buckets = _groups(_apart(distinct.values()), _form)
-    few = [group for bucket in buckets for group in _groups(bucket, _print(_FEW))]
-    candidates = [
-        [array for array in group if not _is_constant(array)]
-        for bucket in few
-        for group in _groups(bucket, _print(_MANY))
+    kinds = grouped(_apart(distinct.values()), attrgetter("dtype", "shape")).values()
+    buckets = [
+        bucket
+        for bucket in grouped(kinds, lambda own: _form(own[0])).values()
+        if len(bucket) > 1 or len(bucket[0]) > 1
     ]
+    several = [own for bucket in buckets for own in bucket]
+    prints = _prints(several)
+    constant: set[str] = set()
+    candidates = []
+    for own in several:
+        for group in _groups(own, lambda array: prints[array.name]):
+            constant.update(array.name for array in group if is_constant(array))
+            candidates.append([array for array in group if array.name not in constant])
     bar.expect(sum(array.nbytes for group in candidates for array in group))
     for group in candidates:
-        for same in _groups(group, lambda array: array.shape):
-            for equal in equal_classes(same, bar):
-                yield from _copies(model, equal, parts, pairs, bar)
-    yield from _twins(buckets, parts, bar)
+        for equal in equal_classes(group, bar) if group else ():
+            yield from _copies(model, equal, parts, pairs, bar)
+    for bucket in buckets:
+        first, last = bucket[0][0], bucket[-1][0]
+        if first.is_matrix and min(first.shape) > 1 and first.shape == last.shape[::-1]:
+            arrays = (array for own in bucket for array in own if array.name not in constant)
+            weights = [array for array in arrays if parts.module(array.name) is None]
+            for group in _groups(weights, lambda array: prints[array.name][: array.itemsize]):
+                yield from _twins(group, bar)
 
 
 def _apart(arrays: Collection[Stored]) -> Iterable[Stored]:
@@ -56,11 +71,11 @@ def _apart(arrays: Collection[Stored]) -> Iterable[Stored]:
 
     What overlaps is reported as such.
     """
-    ends: dict[int, int] = {}
+    ends: dict[RawFile, int] = {}
     kept = set()
-    for array in sorted(arrays, key=lambda array: array.begin):
-        if array.begin >= ends.get(id(array.file), 0):
-            ends[id(array.file)] = array.begin + array.nbytes
+    for array in sorted(arrays, key=attrgetter("begin")):
+        if array.begin >= ends.get(array.file, 0):
+            ends[array.file] = array.begin + array.nbytes
             kept.add(array.storage)
     return (array for array in arrays if array.storage in kept)
 
@@ -72,23 +87,18 @@ def _groups(arrays: Iterable[Stored], key: Callable[[Stored], Hashable]) -> list
 
 def _form(array: Stored) -> Hashable:
     """Equal for arrays that may be equal, or one another transposed."""
-    is_matrix = len(array.shape) == 2 and array.itemsize
-    return array.dtype, tuple(sorted(array.shape)) if is_matrix else array.shape
+    return array.dtype, tuple(sorted(array.shape)) if array.is_matrix else array.shape
 
 
-def _is_wide(array: Stored) -> bool:
-    return len(array.shape) == 2 and bool(array.itemsize) and array.shape[0] < array.shape[1]
+def _prints(kinds: Iterable[list[Stored]]) -> dict[str, bytes]:
+    """A few bytes of each array, by its name; of a matrix from an element of its transpose on.
 
-
-def _print(count: int) -> Callable[[Stored], Hashable]:
-    """Some elements; of a wide matrix those of the tall one that it is transposed."""
-    return lambda array: elements(array, count, is_transposed=_is_wide(array))
-
-
-def _is_constant(array: Stored) -> bool:
-    some = elements(array, _MANY)
-    width = array.itemsize or 1
-    return some == some[:width] * _MANY and is_constant(array)
+    Args:
+        kinds: Arrays of one type and shape each.
+    """
+    places = [(place_inside(own[0], 1, 2), own) for own in kinds]
+    expect((array.file, array.begin + begin, _PRINT) for begin, own in places for array in own)
+    return {array.name: array.read(begin, _PRINT) for begin, own in places for array in own}
 
 
 def _copies(
@@ -115,27 +125,20 @@ def _copies(
         yield Finding("waste", (first, *others), text, wasted)
 
 
-def _twins(buckets: Iterable[list[Stored]], parts: Parts, bar: Bar) -> Iterator[Finding]:
-    """Matrices that are others transposed."""
-    for bucket in buckets:
-        if len(bucket[0].shape) != 2 or not bucket[0].itemsize or 1 in bucket[0].shape:
-            continue
+def _twins(arrays: Collection[Stored], bar: Bar) -> Iterator[Finding]:
+    """Matrices that are others transposed, of some that agree in one element."""
+    places = {array.name: (place_inside(array, 1, 3), array.itemsize) for array in arrays}
+    expect((array.file, array.begin + places[array.name][0], array.itemsize) for array in arrays)
+    for group in _groups(arrays, lambda array: array.read(*places[array.name])):
         first: dict[bytes, Stored] = {}
-        for array in bucket:
-            if parts.module(array.name) is None:
-                first.setdefault(elements(array, _FEW), array)
+        for array in group:
+            first.setdefault(elements(array, _FEW), array)
         reported: set[Hashable] = set()
         for array in first.values():
             other = first.get(elements(array, _FEW, is_transposed=True))
-            if other is None or other is array or other.storage in reported:
+            if other is None or other is array or other.storage in reported or is_constant(array):
                 continue
-            if (
-                other.shape == array.shape[::-1]
-                and elements(array, _MANY, is_transposed=True) == elements(other, _MANY)
-                and not _is_constant(array)
-                and not are_equal(array, other, bar)
-                and are_transposed(array, other, bar)
-            ):
+            if not are_equal(array, other, bar) and are_transposed(array, other, bar):
                 reported.add(array.storage)
                 text = f"{shown(other.name)} is {shown(array.name)}, transposed"
                 yield Finding("tie", (array.name, other.name), text)

@@ -3,11 +3,11 @@
 
 import math
 import operator
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
 
 from .finding import Damage, Finding, listed, shown
-from .raw import RawFile
+from .raw import RawFile, expect
 
 MOST_BYTES = 1 << 62  # of an array
 
@@ -23,12 +23,17 @@ class Stored(NamedTuple):
     nbytes: int  # of its elements
     itemsize: int  # 0 where elements aren't whole bytes
     is_plain: bool  # whether its elements lie in order, without gaps
-    storage: tuple[Any, ...]  # equal for arrays that are the same elements of one memory
+    storage: Hashable  # equal for arrays of a model that are the same elements of one memory
 
     @property
     def size(self) -> int:
         """How many elements it has."""
         return math.prod(self.shape)
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it has rows and columns of whole elements."""
+        return len(self.shape) == 2 and self.itemsize > 0
 
     def signature(self) -> str:
         """Type and shape, for messages."""
@@ -37,6 +42,11 @@ class Stored(NamedTuple):
     def read(self, begin: int, size: int) -> bytes:
         """Some of its bytes."""
         return self.file.read(self.begin + begin, size)
+
+    def read_parts(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Several small parts: begin and size of each."""
+        expect((self.file, self.begin + begin, size) for begin, size in places)
+        return [self.read(begin, size) for begin, size in places]
 
     def is_hole(self, begin: int, end: int) -> bool:
         """Whether these bytes are zeros that aren't on the disk."""
@@ -61,14 +71,13 @@ class Container:
         self, name: str, dtype: str, shape: tuple[int, ...], begin: int, nbytes: int, itemsize: int
     ) -> None:
         """Notes an array whose elements lie in order, and are no other array's."""
-        storage = (self.path, begin, name)
         self.arrays[name] = Stored(
-            name, dtype, shape, self.file, begin, nbytes, itemsize, True, storage
+            name, dtype, shape, self.file, begin, nbytes, itemsize, True, storage=name
         )
 
-    def error(self, names: tuple[str, ...], text: str) -> None:
+    def error(self, names: tuple[str, ...], text: str, kind: type[Finding] = Damage) -> None:
         """Notes an error of this file."""
-        self.findings.append(Damage("error", names, text))
+        self.findings.append(kind("error", names, text))
 
     def check_places(
         self, places: Mapping[str, tuple[int, int]], room: int, is_dense: bool
@@ -81,29 +90,26 @@ class Container:
             room: How many bytes the file has for them.
             is_dense: Whether the format allows no gaps.
         """
-
-        def note(text: str, *names: str) -> None:
-            self.findings.append(Finding("error", names, text))
-
         filled = ((place, name) for name, place in places.items() if place[1] > place[0])
         rows = sorted(filled, key=operator.itemgetter(0))
         end, last, is_tiled = 0, "", True
         for (begin, stop), name in rows:
+            is_tiled &= begin == end or (begin > end and not is_dense)
             if begin < end:
-                is_tiled = False
                 size = min(end, stop) - begin
-                note(f"{shown(last)} and {shown(name)} overlap by {size} bytes", last, name)
+                self.error((last, name), f"{shown(last)} and {shown(name)} overlap by {size} bytes")
             elif begin > end and is_dense:
-                is_tiled = False
-                note(f"there are {begin - end} bytes of no array before {shown(name)}", name)
+                text = f"there are {begin - end} bytes of no array before {shown(name)}"
+                self.error((name,), text, Finding)
             if stop > end:
                 end, last = stop, name
         beyond = {name: place for place, name in rows if place[1] > room}
         if beyond and is_tiled:
             missing = f"the last {end - room} of {end} bytes are missing"
-            note(f"the file is cut short: {missing}, of {listed(beyond)}", *beyond)
+            text = f"the file is cut short: {missing}, of {listed(beyond)}"
+            self.error(tuple(beyond), text, Finding)
         elif not beyond and is_dense and end < room:
-            note(f"there are {room - end} bytes of no array at the end")
+            self.error((), f"there are {room - end} bytes of no array at the end", Finding)
         for name, (begin, stop) in beyond.items() if not is_tiled else ():
             place = f"is said to be at bytes {begin} to {stop}, outside of the file"
-            note(f"{shown(name)} {place}, which has {room}", name)
+            self.error((name,), f"{shown(name)} {place}, which has {room}", Finding)

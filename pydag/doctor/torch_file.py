@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads torch's zip files: which tensors there are, and which storage each of them is a part of."""
 
+import itertools
 import math
+import operator
+import re
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydag.files.collector import collector_paused
-from pydag.files.header import bits_of
+from pydag.files.header import ITEM_SIZES
 
-from .finding import Damage, Finding, limited, listed, shown, size_text
-from .pickle_code import PickleError
+from .finding import Finding, limited, listed, shown, size_text
 from .pickle_names import Walk
-from .pickle_objects import Tensor
+from .pickle_objects import PickleError, Tensor
 from .pickle_values import read_pickle
-from .raw import RawFile
+from .raw import RawFile, expect
 from .stored import MOST_BYTES, Container, Stored
 from .zip_records import Entry, check_names, place_of
 
@@ -22,20 +23,19 @@ _LARGEST_PICKLE = 64 << 20  # bytes
 _MOST_AXES = 64  # that NumPy can have
 _MOST_FINDINGS = 100
 _MOST_TIMES = 4  # that a byte is written, on the average
-
-
-class _Record(NamedTuple):
-    begin: int
-    size: int
+_WIDTHS: dict[Any, int] = {**ITEM_SIZES, "C128": 16, None: 1}  # bytes of an element
+# Records that say how all others are read: their contents, and what any other means.
+_MARKS = (
+    ("byteorder", [b"little"], "it was written on a big-endian machine"),
+    ("version", [b"%d" % n for n in range(1, 11)], "it has an unknown version of torch's format"),
+)
+_Records = dict[str, tuple[int, int] | None]  # begin and end; None: it can't be read
 
 
 def prefix_of(entries: Sequence[Entry]) -> str | None:
     """The folder of torch's records in a zip file, with a slash; None where there is none."""
-    for entry in entries:
-        folder, _, last = entry.name.rpartition("/")
-        if last.lower() == "data.pkl" and folder and "/" not in folder:
-            return entries[0].name.partition("/")[0] + "/"
-    return None
+    is_torch = any(re.fullmatch("[^/]+/data[.]pkl", entry.name.lower()) for entry in entries)
+    return entries[0].name.partition("/")[0] + "/" if is_torch else None
 
 
 def is_cut_short(file: RawFile) -> bool:
@@ -52,74 +52,70 @@ def read_torch(file: RawFile, entries: Sequence[Entry], prefix: str) -> Containe
         ValueError: It can't be read: it is a program, is from a machine of another kind, or two
             readers might see different tensors in it.
     """
-    check_names((entry.name for entry in entries), prefix.removesuffix("/"))
+    names = [entry.name for entry in entries]
+    check_names(names, prefix.removesuffix("/"))
+    if f"{prefix}data.pkl" not in names:  # as readers that don't ignore case look for it
+        raise ValueError("its first record isn't in the folder of its data.pkl")
     found = Container("torch", file)
-    records: dict[str, _Record] = {}
-    bad: set[str] = set()
+    records: _Records = {}
+    expect(entry.header_in(file) for entry in entries)
     for entry in entries:
-        name = entry.name.removeprefix(prefix)
+        name = entry.name.removeprefix(prefix).lower()  # torch ignores case
         if name == "constants.pkl":
             raise ValueError("it is a TorchScript program, which isn't read: it has code")
         place = place_of(file, entry)
+        records[name] = None if isinstance(place, str) else (place, place + entry.size)
         if isinstance(place, str):
-            bad.add(name)
             found.error((name,), f"the record {shown(name)} {place}")
-        else:
-            records[name] = _Record(place, entry.size)
-    order = records.get("byteorder")
-    if order is not None and file.read(order.begin, min(order.size, 7)) != b"little":
-        raise ValueError("it was written on a big-endian machine")
-    places = {name: (begin, begin + size) for name, (begin, size) in records.items()}
+    places = {name: place for name, place in records.items() if place is not None}
+    for name, known, why in _MARKS:
+        begin, end = places.get(name, (0, 0))
+        if name in places and file.read(begin, min(end - begin, 7)).strip() not in known:
+            raise ValueError(why)
     found.check_places(places, file.size, is_dense=False)
-    if "data.pkl" in records:
-        _read_pickle(found, records, bad)
-    elif "data.pkl" not in bad:
-        raise ValueError("its first record isn't in the folder of its data.pkl")
+    if "data.pkl" in places:
+        _read_pickle(found, *places["data.pkl"], records)
+    if not found.findings and records.keys().isdisjoint(("version", ".data/version")):
+        found.error((), "it has no record of its version, without which torch reads nothing")
     found.findings = list(limited(found.findings, _MOST_FINDINGS))
     return found
 
 
-def _read_pickle(found: Container, records: Mapping[str, _Record], bad: AbstractSet[str]) -> None:
-    if records["data.pkl"].size > _LARGEST_PICKLE:
+def _read_pickle(found: Container, begin: int, end: int, records: _Records) -> None:
+    if end - begin > _LARGEST_PICKLE:
         raise ValueError(f"its pickle has more than {_LARGEST_PICKLE} bytes")
     try:
-        pickled = read_pickle(found.file.read(*records["data.pkl"]))
+        pickled = read_pickle(found.file.read(begin, end - begin))
         named = Walk(pickled)
     except PickleError as error:
         found.error(("data.pkl",), f"data.pkl: {error}")
         return
     found.named = set(named.tensors)
     found.has_values, found.unwritable = named.has_values, named.unwritable
-    texts = []
-    if pickled.foreign:
-        texts.append(
-            f"the file names {listed(pickled.foreign)}: no tensor, storage or builtin container; "
-            "nothing of it is run, and loading it may run anything"
-        )
+    text = (
+        f"the file names {listed(pickled.foreign)}: no tensor, storage or builtin container; "
+        "nothing of it is run, and loading it may run anything"
+    )
     if named.hidden:
-        texts.append(f"tensors in {listed(named.hidden)} are neither checked nor written")
-    if texts:
-        kind = Damage if named.hidden else Finding
-        names = pickled.foreign or tuple(named.hidden)
-        found.findings.append(kind("error", names, "; ".join(texts)))
-    _add_tensors(found, named.tensors, records, bad)
+        hidden = f"tensors in {listed(named.hidden)} are neither checked nor written"
+        text = f"{text}; {hidden}" if pickled.foreign else hidden
+        found.error(pickled.foreign or tuple(named.hidden), text)
+    elif pickled.foreign:
+        found.findings.append(Finding("error", pickled.foreign, text))
+    _add_tensors(found, named.tensors, records)
 
 
-def _add_tensors(
-    found: Container,
-    tensors: Mapping[str, Tensor],
-    records: Mapping[str, _Record],
-    bad: AbstractSet[str],
-) -> None:
+def _add_tensors(found: Container, tensors: Mapping[str, Tensor], records: _Records) -> None:
     for name, tensor in tensors.items():
-        key = f"data/{tensor.storage.key}"
-        if (record := records.get(key)) is None:
-            if key not in bad:
-                found.error((name,), f"the storage of {shown(name)} isn't in the file")
-        elif isinstance(stored := _stored(found.file, name, tensor, record), str):
-            found.error((name,), f"{shown(name)} {stored}")
-        else:
-            found.arrays[name] = stored
+        key = f"data/{tensor.storage.key}".lower()
+        if key not in records:
+            found.error((name,), f"the storage of {shown(name)} isn't in the file")
+        elif (record := records[key]) is not None:
+            stored = _stored(found.file, name, tensor, *record)
+            if isinstance(stored, str):
+                found.error((name,), f"{shown(name)} {stored}")
+            else:
+                found.arrays[name] = stored
     size = sum({array.storage: array.nbytes for array in found.arrays.values()}.values())
     if size > _MOST_TIMES * found.file.size:
         largest = max(found.arrays.values(), key=lambda array: array.nbytes)
@@ -130,40 +126,31 @@ def _add_tensors(
         )
 
 
-def _stored(file: RawFile, name: str, tensor: Tensor, record: _Record) -> Stored | str:
-    shape, strides = tensor.shape, tensor.strides
-    itemsize = (bits_of(tensor.dtype) or 8) // 8
+def _stored(file: RawFile, name: str, tensor: Tensor, start: int, stop: int) -> Stored | str:
+    shape, strides, storage, room = tensor.shape, tensor.strides, tensor.storage, stop - start
+    if storage.size != room // _WIDTHS[storage.dtype]:
+        return f"is in a storage of {storage.size} elements, which has {room} bytes"
+    itemsize = _WIDTHS[tensor.dtype]
     if len(shape) > _MOST_AXES:
         return f"has {len(shape)} axes, and arrays have at most {_MOST_AXES}"
     count = math.prod(shape)
     if count * itemsize > MOST_BYTES:
         return "has more elements than there can be"
-    is_empty = 0 in shape
-    last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
-    begin = tensor.offset * itemsize
-    end = begin if is_empty else begin + (last + 1) * itemsize
-    if end > record.size:
-        return f"needs bytes {begin} to {end} of a storage that has {record.size}"
-    is_plain, expected = True, 1
-    for n, step in zip(reversed(shape), reversed(strides), strict=True):
-        is_plain &= n == 1 or step == expected
-        expected *= n
+    begin = end = 0
+    if count:
+        last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+        begin = tensor.offset * itemsize
+        end = begin + (last + 1) * itemsize
+    if end > room:
+        return f"needs bytes {begin} to {end} of a storage that has {room}"
+    sizes = itertools.accumulate(reversed(shape), operator.mul, initial=1)
+    rows = zip(reversed(shape), reversed(strides), sizes, strict=False)  # `sizes` has one more
+    is_plain = not count or (not tensor.reading and all(n == 1 or s == size for n, s, size in rows))
     strides = tuple(0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
-    view = View(
-        *(record.begin, record.size, begin, end, itemsize, shape, strides, tensor.dtype),
-        tensor.reading,
-    )
-    return Stored(
-        name,
-        tensor.dtype,
-        shape,
-        file,
-        record.begin + begin,
-        count * itemsize,
-        itemsize,
-        (is_plain and not tensor.reading) or is_empty,
-        (file.path, view) if count else (file.path, view, name),
-    )
+    view = View(start, room, begin, end, itemsize, shape, strides, tensor.dtype, tensor.reading)
+    owner = (file.path, view) if count else (file.path, view, name)
+    place = start + begin, count * itemsize
+    return Stored(name, tensor.dtype, shape, file, *place, itemsize, is_plain, owner)
 
 
 class View(NamedTuple):

@@ -15,17 +15,17 @@ from .finding import shown
 from .raw import RawFile
 
 _LOCAL, _ENTRY, _END, _WIDE_END, _LOCATOR = (
-    b"PK\x03\x04",
-    b"PK\x01\x02",
-    b"PK\x05\x06",
-    b"PK\x06\x06",
-    b"PK\x06\x07",
+    b"PK" + end for end in (b"\3\4", b"\1\2", b"\5\6", b"\6\6", b"\6\7")
 )
-_LOCAL_HEADER = struct.Struct("<4s2xH18xHH")  # mark, flags, lengths of the name and the extra part
-_ENTRY_HEADER = struct.Struct("<4s4xHH8xIIHHH8xI")
-_END_HEADER = struct.Struct("<4sHHHHIIH")
-_WIDE_END_HEADER = struct.Struct("<4sQ4xIIQQQQ")
-_LOCATOR_HEADER = struct.Struct("<4sIQI")
+# Mark, flags, method, packed size, size, lengths of the name and the extra part.
+_LOCAL_HEADER = struct.Struct("<4s2xHH8xIIHH")
+_ENTRY_HEADER = struct.Struct("<4s4xHH8xIIHHHH2xII")
+_END_SIZE = 22
+# The end, with what a large file has before it: the wide end, and the locator, which says where.
+_ENDS = struct.Struct("<4s28xQQQ 4s4xQ4x 4sHH2xHIIH")
+# Flags of a record: its sizes are behind it; it is encrypted, or changes another file.
+_LATER, _ODD = 8, 1 | 32 | 64 | 8192
+_FOLDER = 16  # the attribute of a folder, which torch doesn't read
 _SMALL, _LARGE = 0xFFFF, 0xFFFFFFFF  # said where the number is in the wide part
 _MOST_RECORDS = 300_000
 _LARGEST_TABLE = 64 << 20  # bytes
@@ -35,14 +35,21 @@ class Entry(NamedTuple):
     """A record, as the table says."""
 
     name: str
+    raw_name: bytes
     offset: int  # of its own header
     size: int  # in bytes
     problem: str | None  # why it can't be read
 
+    def header_in(self, file: RawFile) -> tuple[RawFile, int, int]:
+        """Where its own header is."""
+        size = _LOCAL_HEADER.size + len(self.raw_name)
+        return file, self.offset, max(0, min(size, file.size - self.offset))
+
 
 def is_zip(file: RawFile) -> bool:
     """Whether a file ends as zip files do."""
-    return _end_of(file) is not None
+    size = min(file.size, _END_SIZE + _SMALL)
+    return _END in file.read(file.size - size, size)[: 4 - _END_SIZE]
 
 
 def entries(file: RawFile) -> list[Entry]:
@@ -80,36 +87,23 @@ def check_names(names: Iterable[str], folder: str) -> None:
             raise ValueError(f"{both} are two records of one name: torch ignores case")
 
 
-def _end_of(file: RawFile) -> int | None:
-    """Where the end record begins."""
-    size = min(file.size, _END_HEADER.size + _SMALL)
-    if size < _END_HEADER.size:
-        return None
-    tail = file.read(file.size - size, size)
-    at = tail.rfind(_END, 0, size - _END_HEADER.size + 4)
-    return None if at < 0 else file.size - size + at
-
-
 def _table_of(file: RawFile) -> tuple[int, int, int]:
     """Where the table of records begins, its bytes, and the number of records."""
-    end = _end_of(file)
-    if end is None or end != file.size - _END_HEADER.size:
+    size = min(file.size, _ENDS.size)
+    tail = file.read(file.size - size, size).rjust(_ENDS.size, b"\0")
+    wide_mark, *rest = _ENDS.unpack(tail)
+    wide, (locator, place, mark, disk, first_disk, *narrow, comment) = rest[:3], rest[3:]
+    if mark != _END:
         raise ValueError("it has something behind its end")
-    _, *disks, count, size, begin, comment = _END_HEADER.unpack(file.read(end, _END_HEADER.size))
-    if (wide := end - _LOCATOR_HEADER.size) >= 0:
-        mark, _, at, _ = _LOCATOR_HEADER.unpack(file.read(wide, _LOCATOR_HEADER.size))
-        if mark == _LOCATOR:
-            end = wide - _WIDE_END_HEADER.size
-            if at != end:
-                raise ValueError("its end isn't where it is said to be")
-            narrow = zip((count, size, begin), (_SMALL, _LARGE, _LARGE), strict=True)
-            mark, *_, count, size, begin = _WIDE_END_HEADER.unpack(
-                file.read(end, _WIDE_END_HEADER.size)
-            )
-            pairs = zip(narrow, (count, size, begin), strict=True)
-            if mark != _WIDE_END or any(old not in (most, new) for (old, most), new in pairs):
-                raise ValueError("its two ends differ")
-    if begin + size != end or comment or any(disks[:2]):
+    end, numbers = file.size - _END_SIZE, narrow
+    if locator == _LOCATOR:
+        end, numbers = file.size - _ENDS.size, wide
+        rows = zip(narrow, wide, (_SMALL, _LARGE, _LARGE), strict=True)
+        is_same = all(old in (new, most) for old, new, most in rows)
+        if wide_mark != _WIDE_END or place != end or not is_same:
+            raise ValueError("its two ends differ")
+    count, size, begin = numbers
+    if begin + size != end or comment or disk or first_disk:
         raise ValueError("its table of records isn't where it is said to be")
     return begin, size, count
 
@@ -119,58 +113,57 @@ def _rows(table: bytes, count: int) -> Iterator[Entry]:
     for _ in range(count):
         if len(table) - at < _ENTRY_HEADER.size:
             raise ValueError("its table of records is cut short")
-        mark, flags, method, packed, size, *lengths, offset = _ENTRY_HEADER.unpack_from(table, at)
+        row = _ENTRY_HEADER.unpack_from(table, at)
+        mark, flags, method, packed, size, *lengths, disk, attributes, offset = row
         begin = at + _ENTRY_HEADER.size
         name_end = begin + lengths[0]
         at = begin + sum(lengths)
         if mark != _ENTRY or at > len(table):
             raise ValueError("its table of records is damaged")
-        name = table[begin:name_end].decode("utf-8", "surrogateescape")
-        extra = table[name_end : name_end + lengths[1]]
-        size, packed, offset = _wide(extra, size, packed, offset)
+        wide = _wide(table[name_end : name_end + lengths[1]])
+        size, packed, offset = (
+            next(wide, -1) if number == _LARGE else number for number in (size, packed, offset)
+        )
+        if min(size, packed, offset) < 0:
+            raise ValueError("its table of records is damaged")
         problem = None
-        if flags & 1:
-            problem = "is encrypted"
+        name = table[begin:name_end]
+        if flags & _ODD:
+            problem = "is encrypted, or a patch"
+        elif disk or (attributes & _FOLDER and name[-1:] != b"/"):
+            problem = "is on another disk, or a folder"
         elif method or packed != size:
             problem = "is compressed, which torch's never are"
-        yield Entry(name, offset, size, problem)
+        yield Entry(name.decode("utf-8", "surrogateescape"), name, offset, size, problem)
     if at != len(table):
         raise ValueError("its table has more records than it says")
 
 
-def _wide(extra: bytes, *numbers: int) -> Iterator[int]:
-    """The numbers of a record; those that need eight bytes are in its extra part."""
-    at, part = 0, b""
-    while at + 4 <= len(extra):
-        kind, size = struct.unpack_from("<HH", extra, at)
-        at += 4 + size
-        if kind == 1:
-            part = extra[at - size : at]
-            break
-    for number in numbers:
-        if number == _LARGE:
-            if len(part) < 8:
-                raise ValueError("its table of records is damaged")
-            yield int.from_bytes(part[:8], "little")
-            part = part[8:]
-        else:
-            yield number
+def _wide(extra: bytes) -> Iterator[int]:
+    """The numbers that need eight bytes: the first thing in the extra part of a row."""
+    if extra[:2] == b"\1\0":
+        part = extra[4 : 4 + int.from_bytes(extra[2:4], "little")]
+        yield from struct.unpack_from(f"<{len(part) // 8}Q", part)
 
 
 def place_of(file: RawFile, entry: Entry) -> int | str:
     """Where the bytes of a record begin; text says why they can't be read."""
     if entry.problem is not None:
         return entry.problem
-    name = entry.name.encode("utf-8", "surrogateescape")
-    names_end = entry.offset + _LOCAL_HEADER.size + len(name)
-    if names_end > file.size:
+    name = entry.raw_name
+    _, begin, size = entry.header_in(file)
+    if size < _LOCAL_HEADER.size + len(name):
         return "is outside of the file"
-    header = file.read(entry.offset, names_end - entry.offset)
-    mark, flags, length, extra = _LOCAL_HEADER.unpack_from(header)
-    begin: int = entry.offset + _LOCAL_HEADER.size + length + extra
-    if mark != _LOCAL or begin + entry.size > file.size:
+    header = file.read(begin, size)
+    mark, flags, method, *sizes, length, extra = _LOCAL_HEADER.unpack_from(header)
+    data: int = entry.offset + _LOCAL_HEADER.size + length + extra
+    if mark != _LOCAL or data + entry.size > file.size:
         return "is outside of the file"
     own = header[_LOCAL_HEADER.size :]
-    if own != name or length != len(name) or flags & 1:
+    if own != name or length != len(name):
         return f"is called {shown(own.decode('utf-8', 'replace'))} where its bytes are"
-    return begin
+    # A writer that didn't know the sizes yet has zeros there.
+    known = {entry.size, _LARGE, 0 if flags & _LATER else _LARGE}
+    if method or flags & _ODD or not known.issuperset(sizes):
+        return "is encrypted, compressed, or of another size where its bytes are"
+    return data

@@ -8,7 +8,11 @@ if TYPE_CHECKING:
     from pydag.doctor.report import Report
 
 
-def check(path: str | os.PathLike[str], against: str | os.PathLike[str] | None = None) -> "Report":
+def check(
+    path: str | os.PathLike[str],
+    against: str | os.PathLike[str] | None = None,
+    headers: bool = False,
+) -> "Report":
     """Check the files of a model: are they whole, which arrays are tied, does the config agree?
 
     It returns a report: an iterable of findings, each with a `level`, `names`, a `text` of one
@@ -24,9 +28,11 @@ def check(path: str | os.PathLike[str], against: str | os.PathLike[str] | None =
     Args:
         path: A safetensors file, one of torch's zip files (`.pt`, `.pth`, `.bin`), a GGUF file; an
             index of files of the first two kinds, or a directory with any of these. A `config.json`
-            beside it is read.
+            beside it is read. It may be an address that fsspec knows, such as `hf://org/name`:
+            then only the parts that are needed are fetched.
         against: The model before a conversion, a merge or a training. The report then also lists
             changes of its ties, names, types and values.
+        headers: Whether to read headers alone. Then no values are compared, which the report says.
 
     Raises:
         ValueError: A path is of no known format, too damaged to be read, or a file in which two
@@ -44,4 +50,4 @@ def check(path: str | os.PathLike[str], against: str | os.PathLike[str] | None =
     """
     from pydag.doctor.check import check_path
 
-    return check_path(path, against)
+    return check_path(path, against, headers)

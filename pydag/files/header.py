@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pydag._core as _core
@@ -31,12 +31,16 @@ _ODD = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
 
 @functools.cache
 def bits_of(dtype: str) -> int | None:
-    """How many bits an element of a type has; None for an unknown type."""
-    if dtype in _ODD:
-        return _ODD[dtype]
-    match = re.fullmatch(r"(?:BF|F|I|U|C)(\d{1,3})(?:_E\dM\d(?:FN|FNUZ)?)?", dtype)
-    bits = int(match[1]) if match else 0
-    return bits if bits in (4, 8, 16, 32, 64, 128) else None
+    """How many bits an element of a type has; None for a type that the format hasn't."""
+    if dtype in _ODD or dtype not in NUMPY_NAMES:
+        return _ODD.get(dtype)
+    return int(re.findall(r"\d+", dtype)[0])
+
+
+def is_storable(dtype: str, shape: Iterable[int]) -> bool:
+    """Whether the format has a type, and can have an array of it in this shape: whole bytes."""
+    bits = bits_of(dtype)
+    return bits is not None and bits * math.prod(shape) % 8 == 0
 
 
 ITEM_SIZES = {short: (bits_of(short) or 0) // 8 for short in NUMPY_NAMES}  # bytes of one number

@@ -53,20 +53,26 @@ def read_index(path: str) -> Index:
         text = file.read(LARGEST + 1)
     if len(text) > LARGEST:
         raise ValueError(f"{path!r} is no index: it has more than {LARGEST} bytes")
+    return parsed_index(path, text)
+
+
+def parsed_index(path: str, text: bytes) -> Index:
+    """The same of an index that was read."""
     try:
         whole = parse(text.decode())
     except ValueError as error:
         raise ValueError(f"{path!r} is no index of safetensors files: {error}") from None
     files = whole.get("weight_map") if type(whole) is dict else None
-    if type(files) is not dict or not all(type(file) is str for file in files.values()):
+    if type(files) is not dict or set(map(type, files.values())) - {str}:
         raise ValueError(
             f"{path!r} is no index of safetensors files: `weight_map` must name a file for each "
             "array"
         )
-    for name, file in files.items():
+    for file in set(files.values()):
         # It must name a file of the folder itself, on any system.
         is_plain = file not in ("", ".", "..") and not any(c in file for c in "/\\:\0")
         if not is_plain or file == os.path.basename(path):
+            name = next(name for name in files if files[name] == file)
             raise ValueError(
                 f"{path!r}: {name!r} is said to be in {file[:200]!r}, and only a file beside the "
                 "index may be named"

@@ -10,6 +10,14 @@ import warnings
 from pydag.public.arguments import MISSING
 from pydag.structure.text import short_repr
 
+from .tensors import is_class_of
+
+# The endings of files that hold arrays in other formats, or none.
+OTHER_FORMATS = (
+    *(".pt", ".pth", ".pt2", ".bin", ".ckpt", ".gguf", ".pkl", ".pickle", ".npz", ".npy", ".zip"),
+    *(".h5", ".msgpack", ".onnx", ".json"),
+)
+
 
 def check_path(path: object, tree: object, call: str) -> None:
     """Raises TypeError if the path or the tree is something else.
@@ -22,12 +30,15 @@ def check_path(path: object, tree: object, call: str) -> None:
         if tree is MISSING:
             raise TypeError(f"there is nothing to save\n  Write: {call}.")
         ending = os.path.splitext(os.fsdecode(path))[1]
-        if call.startswith("save") and ending in (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".npz"):
+        if call.startswith("save") and ending in OTHER_FORMATS:
             warnings.warn(
                 f"{os.fsdecode(path)!r} gets a safetensors file, whatever its name says\n  Call it "
                 "*.safetensors: readers of the other format will refuse it.",
                 stacklevel=4,  # of who calls, past the function that shortens tracebacks
             )
+        if call.startswith("load") and is_class_of(type(tree), "torch.nn", "Module"):
+            cure = "module.load_state_dict(load(path, like=module.state_dict()))"
+            raise TypeError(f"`like` is a torch.nn.Module\n  Write: {cure}.")
         if isinstance(tree, type):
             name = tree.__name__
             raise TypeError(
@@ -38,9 +49,14 @@ def check_path(path: object, tree: object, call: str) -> None:
     raise TypeError(f"the path of a file comes first, got {short_repr(path)}\n  {swap}: {call}.")
 
 
+def is_address(path: str) -> bool:
+    """Whether a path is an address such as `gs://bucket/model`."""
+    return re.match(r"[a-z][a-z0-9+.-]+://", path) is not None
+
+
 def check_local(path: str | os.PathLike[str], is_read: bool = False) -> None:
     """Raises ValueError for an address such as `gs://bucket/model`."""
-    if isinstance(path, str) and re.match(r"[a-z][a-z0-9+.-]+://", path):
+    if isinstance(path, str) and is_address(path):
         what, cure = "writes", "Save to a local file, and copy it there"
         if is_read:
             what, cure = "reads", "Copy it to this machine first"

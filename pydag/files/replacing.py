@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -40,25 +41,28 @@ def version_of(path: str) -> tuple[int, ...] | None:
 
 
 class NewFile:
-    """A file that isn't in its place yet.
+    """A file, or a folder of files, that isn't in its place yet.
 
     It is locked while its writer lives, where the system has such locks. So the next writer knows
     what a writer that was killed has left. It is made in a folder, empty, and called unlike `name`.
     """
 
-    def __init__(self, folder: str, name: str) -> None:
+    def __init__(self, folder: str, name: str, is_folder: bool = False) -> None:
         self._lock: int | None = None
         while self._lock is None:
             self.path = os.path.join(folder, f".{_beginning(name)}.pydag-{os.urandom(8).hex()}")
+            if is_folder:
+                os.mkdir(self.path)
+                if fcntl is None:
+                    return
             # So that the umask decides on the mode.
-            handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-            self._mode = os.fstat(handle).st_mode
-            self._lock = handle
+            flags = os.O_RDONLY if is_folder else os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            self._lock = os.open(self.path, flags, 0o666)
+            self._mode = os.fstat(self._lock).st_mode
+            if fcntl is None or _is_taken(self._lock, self.path):  # by who removes leftovers
+                self._unlock()
             if fcntl is None:
-                self._unlock()
                 return
-            if _is_taken(handle, self.path):  # by a writer that removes leftovers
-                self._unlock()
 
     def replace(self, target: str, old: str | None = None) -> None:
         """Moves it to `target`.
@@ -70,19 +74,38 @@ class NewFile:
         with contextlib.suppress(FileNotFoundError):
             mode = os.stat(target if old is None else old).st_mode
         os.chmod(self.path, stat.S_IMODE(mode))
+        if os.path.isdir(self.path):
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(target)  # it must be empty; Windows replaces no folder
         os.replace(self.path, target)
         self._unlock()
 
     def remove(self) -> None:
         """Deletes it, if it is still there."""
         with contextlib.suppress(OSError):
-            os.unlink(self.path)
+            (shutil.rmtree if os.path.isdir(self.path) else os.unlink)(self.path)
         self._unlock()
 
     def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def put(source: str, target: str) -> None:
+    """Gives a file a further name, which nothing has.
+
+    Raises:
+        FileExistsError: Something has that name.
+    """
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
+            raise OSError(error.errno, os.strerror(error.errno), target) from None
+        # A file system without hard links.
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(source, target)
 
 
 def _beginning(name: str) -> str:
@@ -104,7 +127,9 @@ def _is_taken(handle: int, path: str) -> bool:
         return True
 
 
-def remove_leftovers(folder: str, is_ours: Callable[[str], bool]) -> None:
+def remove_leftovers(
+    folder: str, is_ours: Callable[[str], bool], are_folders: bool = False
+) -> None:
     """Deletes the new files of writers that were killed.
 
     Files of living writers, and files with other names, are kept. If the system has no locks, every
@@ -112,22 +137,25 @@ def remove_leftovers(folder: str, is_ours: Callable[[str], bool]) -> None:
 
     Args:
         is_ours: Whether files are written under a name: the beginning of it.
+        are_folders: Whether folders are written under it instead.
     """
     with contextlib.suppress(OSError):
         for name in os.listdir(folder) if fcntl is not None else ():
             found = _NEW.fullmatch(name)
             if found is not None and is_ours(found[1]):
-                _remove_if_unlocked(os.path.join(folder, name))
+                _remove_if_unlocked(os.path.join(folder, name), are_folders)
 
 
-def _remove_if_unlocked(path: str) -> None:
+def _remove_if_unlocked(path: str, is_folder: bool) -> None:
     with contextlib.suppress(OSError):
-        if not stat.S_ISREG(os.lstat(path).st_mode):
+        is_right = stat.S_ISDIR if is_folder else stat.S_ISREG
+        if not is_right(os.lstat(path).st_mode):
             return  # of somebody else; to open a pipe could wait for ever
-        handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        access = os.O_RDONLY if is_folder else os.O_WRONLY
+        handle = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)
+            (shutil.rmtree if is_folder else os.unlink)(path)
         finally:
             os.close(handle)
 
@@ -207,15 +235,23 @@ def flush_folder(folder: str) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Gives the name of a new file beside `path`, which replaces it at the end."""
+def replacing(
+    path: str | os.PathLike[str], is_new: bool = False, is_folder: bool = False
+) -> Iterator[str]:
+    """Gives the name of a new file beside `path`, which replaces it at the end.
+
+    Args:
+        is_new: Nothing may be there: it replaces nothing.
+        is_folder: It is a folder, and replaces nothing but an empty folder.
+    """
     target = os.path.realpath(path)
     with contextlib.suppress(FileNotFoundError):
-        check_regular(target)  # before much is written: a pipe or a device isn't replaced
+        if not is_folder:
+            check_regular(target)  # before much is written: a pipe or a device isn't replaced
     folder, name = os.path.split(target)
-    remove_leftovers(folder, _beginning(name).__eq__)
+    remove_leftovers(folder, _beginning(name).__eq__, is_folder)
     try:
-        new = NewFile(folder, name)
+        new = NewFile(folder, name, is_folder)
     except FileNotFoundError as error:
         error.add_note(
             f"there is no folder {os.path.dirname(os.fspath(path))!r} to write {name!r} to\n"
@@ -224,11 +260,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
         raise
     try:
         yield new.path
-        flush(new.path)
-        new.replace(target)
-    except BaseException:
+        (flush_folder if is_folder else flush)(new.path)
+        if is_new and not is_folder:
+            put(new.path, os.fspath(path))
+        else:
+            new.replace(target)
+    finally:
         new.remove()
-        raise
     flush_folder(folder)
 
 

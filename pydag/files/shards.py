@@ -24,8 +24,8 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) *(?:([KMGT])(i?))?B?", re.IGNORECASE)
 _ATTEMPTS = 5
 
 
-class Writable(Protocol):
-    """Arrays that have names, and can be written.
+class Named(Protocol):
+    """Arrays that have names.
 
     Attributes:
         aliases: The array that each further name means.
@@ -38,6 +38,10 @@ class Writable(Protocol):
     @property
     def sizes(self) -> Mapping[str, int]:
         """The bytes of each array, by name."""
+
+
+class Writable(Named, Protocol):
+    """Arrays that can be written."""
 
     def write(
         self, temporary: str, names: Iterable[str], metadata: Mapping[str, str], path: str, bar: Any
@@ -73,15 +77,9 @@ def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar
         bar: Counts the bytes of each array.
     """
     folder = os.path.realpath(path)
-    groups = _groups(plan, largest)
+    groups, metadata = in_shards(plan, largest)
     names = shard_names(len(groups))
     index_text(plan, groups, names)  # raises where it is too large
-    aliases: list[dict[str, str]] = [{} for _ in groups]
-    number = {array: i for i, group in enumerate(groups) for array in group}
-    for alias, array in plan.aliases.items():
-        aliases[number[array]][alias] = array
-    if len(groups) == 1 and plan.structure is not None:
-        aliases[0][STRUCTURE] = plan.structure  # it is a whole model without the index, too
     new: list[NewFile] = []
     is_new = False
     try:
@@ -93,7 +91,7 @@ def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar
                 file = NewFile(folder, name)
             new.append(file)
             if name != INDEX:
-                plan.write(file.path, groups[i], aliases[i], os.path.join(folder, name), bar)
+                plan.write(file.path, groups[i], metadata[i], os.path.join(folder, name), bar)
                 flush(file.path)
         put_in_place(folder, new, lambda names: index_text(plan, groups, names), is_new)
     except BaseException:
@@ -127,7 +125,7 @@ def _first_file(folder: str, name: str) -> tuple[NewFile, bool]:
                 raise
 
 
-def index_text(plan: Writable, groups: Sequence[Sequence[str]], names: Sequence[str]) -> str:
+def index_text(plan: Named, groups: Sequence[Sequence[str]], names: Sequence[str]) -> str:
     """The index of shards that have these arrays and names."""
     files = {array: name for name, group in zip(names, groups, strict=True) for array in group}
     metadata: dict[str, Any] = {"total_size": sum(plan.sizes.values())}
@@ -139,8 +137,8 @@ def index_text(plan: Writable, groups: Sequence[Sequence[str]], names: Sequence[
     return text
 
 
-def _groups(plan: Writable, largest: int) -> list[list[str]]:
-    """The names of the arrays in each file."""
+def in_shards(plan: Named, largest: int) -> tuple[list[list[str]], list[dict[str, str]]]:
+    """The names of the arrays in each file, and its metadata."""
     groups: list[list[str]] = []
     size = 0
     for name, own in plan.sizes.items():
@@ -149,16 +147,23 @@ def _groups(plan: Writable, largest: int) -> list[list[str]]:
             size = 0
         groups[-1].append(name)
         size += own
-    return groups
+    metadata: list[dict[str, str]] = [{} for _ in groups]
+    number = {array: i for i, group in enumerate(groups) for array in group}
+    for alias, array in plan.aliases.items():
+        metadata[number[array]][alias] = array
+    if len(groups) == 1 and plan.structure is not None:
+        metadata[0][STRUCTURE] = plan.structure  # it is a whole model without the index, too
+    return groups, metadata
 
 
-def shard_names(number: int, part: str = "") -> list[str]:
+def shard_names(number: int, part: str = "", stem: str = "model") -> list[str]:
     """The names of this many shards.
 
     Args:
         part: What the names have of their own, so that they are unlike those of other models.
+        stem: How they begin.
     """
-    return [f"model{part}-{i:05}-of-{number:05}.safetensors" for i in range(1, number + 1)]
+    return [f"{stem}{part}-{i:05}-of-{number:05}.safetensors" for i in range(1, number + 1)]
 
 
 def put_in_place(

@@ -13,6 +13,7 @@ from model_files import (
     EMBED,
     HEAD,
     INDEX,
+    LM,
     numbers,
     whole,
     write_config,
@@ -133,8 +134,8 @@ def test_against(tmp_path: Path, e: Any) -> None:
     )
     texts = [str(f) for f in check(after, against=before) if "alias metadata" not in f.text]
     assert texts == [
+        "error: lost is lost",
         "doubt: c was a, and is now an array of its own (equal)",
-        "doubt: lost is lost",
         "waste: c equals a and is stored again: 2.6 kB",
         "tie: b is a, as before",
         "change: z and n were arrays of their own, and are now one",
@@ -146,12 +147,79 @@ def test_against(tmp_path: Path, e: Any) -> None:
     ]
 
 
+def renamed(old: Any) -> Any:
+    """The names that a newer release gives to the arrays."""
+    return {
+        name.replace("language_model.model.", "model.language_model.")
+        .replace("language_model.lm_head", "lm_head")
+        .replace("vision", "model.vision"): array
+        for name, array in old.items()
+    }
+
+
+def against(tmp_path: Path, before: Any, after: Any) -> list[str]:
+    """What a comparison of two files finds."""
+    old, new = tmp_path / "before.safetensors", tmp_path / "after.safetensors"
+    save_file(before, old)
+    save_file(after, new)
+    return [*map(str, check(new, against=old))]
+
+
+def test_against_other_names(tmp_path: Path, e: Any) -> None:
+    """Arrays that got other names are found by content, constant ones by what the others show."""
+    before = {f"language_model.model.layers.{i}.w": e + i for i in range(3)}
+    before |= {f"language_model.model.layers.{i}.norm": np.ones(9, np.float32) for i in range(3)}
+    before |= {"language_model.lm_head.weight": e + 3, "vision.w": e + 4}
+    after = renamed(before)
+    first = "language_model.model.layers.0.norm is model.language_model.layers.0.norm"
+    assert against(tmp_path, before, after) == [
+        "change: renamed: language_model.lm_head.weight is lm_head.weight",
+        f"change: renamed: 6 names, {first} ...",
+        "change: renamed: vision.w is model.vision.w",
+    ]
+    del after["model.vision.w"]
+    after["model.language_model.layers.1.w"] = e + 9
+    assert against(tmp_path, before, after)[0] == (
+        "error: language_model.model.layers.1.w, vision.w are lost"
+    )
+
+
+def test_against_by_headers(tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `headers=True` a comparison is one of names, types and ties; no array is read."""
+    before, after = tmp_path / "before.safetensors", tmp_path / "after.safetensors"
+    save_file({"a": e, "x": e + 1}, before, metadata={"b": "a"})
+    save_file({"a": e, "b": e.copy(), "y": e + 1}, after)
+    monkeypatch.setattr("pydag.doctor.stored.Stored.read", None)
+    assert [*map(str, check(after, against=before, headers=True))] == [
+        "error: x is lost",
+        "doubt: b was a, and is now an array of its own",
+        "change: y is new",
+    ]
+
+
+def test_against_equal_arrays(tmp_path: Path, e: Any) -> None:
+    """Of several equal arrays the report says that it may be another one; too few are an error."""
+    before = {name: e.copy() for name in "abc"}
+    found = against(tmp_path, before, {"x": e, "y": e.copy()})
+    assert found[0] == "error: c is lost"
+    assert found[2] == "change: renamed: a is x, or another one that equals it"
+
+
+def test_against_a_prefix(tmp_path: Path, e: Any) -> None:
+    """A prefix of all names is one line, even if values changed; names stay as in the files."""
+    before = {"a": e, "b": e + 1}
+    assert against(tmp_path, before, {f"module.{name}": x + 5 for name, x in before.items()}) == [
+        "change: renamed: 2 names, a is module.a ...",
+        "change: 2 of 2 arrays of one type and shape differ: module.a, module.b",
+    ]
+
+
 def test_against_the_config(tmp_path: Path, e: Any) -> None:
     """A tie by the config counts: kept as alias metadata, or cut by a head that is stored."""
     before = tmp_path / "before"
     before.mkdir()
     save_file({EMBED: e}, before / "model.safetensors")
-    write_config(before, tie_word_embeddings=True)
+    write_config(before, **LM, tie_word_embeddings=True)
     after = tmp_path / "after.safetensors"
     save_file({f"module.{EMBED}": e}, after, metadata={f"module.{HEAD}": f"module.{EMBED}"})
     assert f"tie: {HEAD} is {EMBED}, as before" in map(str, check(after, against=before))
@@ -174,6 +242,14 @@ def test_show(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> Non
     assert run(capsys, tmp_path / "m.gguf")[1].splitlines()[:2] == ["dict", "└─ ['a']: f32[40,16]"]
     code, _, err = run(capsys, "show", __file__)
     assert (code, "Known are safetensors files, torch's zip files" in err) == (1, True)
+
+
+@pytest.mark.parametrize("words", [["fix", "m.safetensors"], ["fix"], ["re-pair", "a", "b"]])
+def test_an_unknown_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The message lists the commands."""
+    code, _, err = run(capsys, *words)
+    assert (code, f"no command or file {words[0]!r}" in err) == (2, True)
+    assert all(f"python -m pydag {known}" in err for known in ("check PATH", "[show] FILE"))
 
 
 def test_no_torch_and_no_jax(tmp_path: Path, e: Any) -> None:

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from collections import Counter, OrderedDict, defaultdict, deque
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,11 @@ def storage(kind: bytes = FLOATS, key: bytes = b"X\x01\x00\x00\x000") -> bytes:
     return b"(X\x07\x00\x00\x00storage" + kind + key + b"X\x03\x00\x00\x00cpuM\x80\x02tQ"
 
 
+STORAGE = storage()
+T = TENSOR + b"(" + STORAGE + b"K\x00K\x05\x85K\x01\x85\x89}tR"
+SUBCLASS = b"ctorch._tensor\n_rebuild_from_type_v2\n"
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -113,6 +119,26 @@ def storage(kind: bytes = FLOATS, key: bytes = b"X\x01\x00\x00\x000") -> bytes:
         (b"(X\x01\x00\x00\x00xios\nsystem\n", "the file names os.system: "),
         (b"(cos\nsystem\nX\x01\x00\x00\x00xo", "the file names os.system: "),
         (b"cos\nsystem\n)\x81}b", "the file names os.system: "),
+        (FLOATS + b"}X\x06\x00\x00\x00_dtypeNsb", "attributes for torch.FloatStorage"),
+        (FLOATS + b"N}X\x06\x00\x00\x00_dtypeNs\x86b", "attributes for torch.FloatStorage"),
+        (TENSOR + b"}b", "attributes for torch._utils._rebuild_tensor_v2"),
+        (b"ccollections\nOrderedDict\n}b", "attributes for collections.OrderedDict"),
+        (b"ccollections\nOrderedDict\n)RN}b\x86b", "attributes for "),
+        (b"ccollections\nOrderedDict\n)R}X\x05\x00\x00\x00itemscbuiltins\nlist\nsb", "attribute"),
+        (b"]}b", "attributes for list"),
+        (T + b")b", "attributes for Tensor"),
+        (T + b"(" + STORAGE + b"K\x00K\x05\x85K\x01\x85tb", "attributes for Tensor"),
+        (T + b"K\x00K\x05s", "items for what is no dict"),
+        (b"}]R", "a call of what is no class or function"),
+        (b"ccollections\nOrderedDict\n]R", "a call of what is no class or function"),
+        (
+            TENSOR + b"(" + STORAGE + b"K\x00K\x05\x85K\x01\x85\x89}}X\x01\x00\x00\x00xNstR",
+            "metadata",
+        ),
+        (TENSOR + b"(" + STORAGE + b"K\x00K\x05\x85K\x01\x85\x89}NNNtR", "more than 8 arguments"),
+        (TENSOR + b"(" + STORAGE + b"K\x00K\x05\x85K\x01\x85K\x01}tR", "a tensor without"),
+        (STORAGE.replace(b"\x03\x00\x00\x00cpu", b"\x04\x00\x00\x00meta"), "on no device"),
+        (SUBCLASS + b"(" + SUBCLASS + b"ctorch\nTensor\n)NtR", "a class that is no tensor"),
     ],
 )
 def test_hostile_pickles(code: bytes, said: str, tmp_path: Path) -> None:
@@ -190,7 +216,6 @@ def test_a_key_twice(keys: Any, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "nothing is written: data.pkl: " in not_written(path, capsys)
 
 
-T = TENSOR + b"(" + storage() + b"K\x00K\x05\x85K\x01\x85\x89}tR"
 ORDERED = b"ccollections\nOrderedDict\n)R"
 OWN = b"cm\nC\n"
 
@@ -211,9 +236,11 @@ OWN = b"cm\nC\n"
         (b"(" + T + b"im\nC\n", "['b'] (m.C)"),
         (OWN + b"(" + OWN + b"(" + T + b"tRtR", "['b'] (m.C)"),
         (OWN + T + b"\x85R)R", "['b'] (m.C)"),
+        (OWN + T + b"\x85R0N", "m.C"),
+        (b"N(" + OWN + T + b"\x85R1", "m.C"),
         (b"]]" + OWN + b"(" + T + b"tRaa", "['b'][0][0] (m.C)"),
         (b"cbuiltins\nslice\n(" + T + b"tR", "['b'] (builtins.slice)"),
-        (b"ccollections\ndefaultdict\n)RN" + T + b"s", "['b'] (collections.defaultdict)"),
+        (b"ccollections\ndeque\n(]K\x01tR" + T + b"a", "['b'] (collections.deque)"),
         (b"cbuiltins\nlist\n](" + T + b"e\x85\x81", "['b'] (builtins.list)"),
         (ORDERED + b"}X\x01\x00\x00\x00x" + T + b"sb", "the attributes of a dict"),
         (
@@ -284,6 +311,26 @@ BOMBS = {
     "axes": memoized(b"(" + b"K\1" * 100_000 + b"t") + b"("
     + (TENSOR + b"(" + storage() + b"K\0h\0h\0\x89}tR") * 1000 + b"l",
     "a frame": b"\x95" + b"\xff" * 7 + b"\x7f" + b"N",
+    "a list at many places": memoized(b"](" + b"N" * 50_000 + b"e") + b"(" + b"h\0" * 1000 + b"t",
+    "a dict at many places": memoized(
+        b"}(" + b"".join(b"J" + struct.pack("<i", i) + b"N" for i in range(30_000)) + b"u"
+    ) + b"(" + b"h\0" * 1000 + b"t",
+    "encoded texts": memoized(b"c_codecs\nencode\n") + memoized(
+        b"(" + text(9999) + b"X\x06\0\0\0latin1t", 1
+    ) + b"(" + b"h\0h\1R" * 200_000 + b"t",
+    "ignored arguments": memoized(b"ctorch\ndevice\n") + memoized(b"(" + b"N" * 500_000 + b"t", 1)
+    + b"(" + b"h\0h\1R0" * 2000 + b"t",
+    "dropped copies": memoized(b"cbuiltins\nfrozenset\n") + memoized(
+        b"](" + b"N" * 100_000 + b"e\x85", 1
+    ) + b"(" + b"h\0h\1R0" * 50_000 + b"t",
+    "attributes": memoized(
+        b"}(" + b"".join(b"J" + struct.pack("<i", i) + b"N" for i in range(30_000)) + b"u"
+    ) + b"ccollections\nOrderedDict\n)R" + b"h\0b" * 50_000,
+    "classes in classes": memoized(SUBCLASS) + memoized(b"ctorch\nTensor\n", 1) + b"h\0"
+    + b"(h\0h\1" * 1000 + b")" + b"Nt" * 1000 + b"R",
+    "a doubled key": b"}" + memoized(b"K\0") + b"".join(
+        b"h%ch%c\x86q%c0" % (i, i, i + 1) for i in range(60)
+    ) + b"h\x3cNs",
     "objects": OWN + b"q\x000N" + b"q\x010h\0h\1\x85R" * 50_000,
 }  # fmt: skip
 FINE = {"doubled", "a huge integer", "one text", "equal hashes", "objects"}  # in `show`
@@ -334,6 +381,39 @@ def test_what_is_expanded(
     assert main([str(path)]) == 0
 
 
+def test_values_of_checkpoints(tmp_path: Path) -> None:
+    """Builtin containers and numbers of NumPy are read; the names of their tensors tell the way."""
+    values = [range(3), slice(1, 2), {1}, frozenset([1]), 1j, b"x", bytearray(b"x"), (), 1 << 99]
+    values += [np.float32(1), np.int64(1), np.bool_(True), np.dtype("float32"), Counter("aab")]
+    values += [deque([1]), deque([1], 2), defaultdict(list, a=[1]), OrderedDict(a=1)]
+    path, row = tmp_path / "m.pt", View("0", (16,), (1,))
+    key = Raw(b"(K\x01K\x02\x86K\x03\x91")  # a frozenset of a tuple and a number
+    tree = [[pickled(value) for value in values], {((0, 1), "a"): row}]
+    write_torch(path, tree, {"0": E})
+    assert not check(path).at("error")
+    assert set(written(path)) == {"[1][((0, 1), 'a')]"}
+    write_torch(path, Raw(b"}" + key.code + T + b"s"), {"0": E})
+    assert set(written(path)) == {"[((1, 2), 3)]"}
+    code = b"ccollections\ndefaultdict\ncbuiltins\nlist\n\x85RX\1\0\0\0d](" + T + b"es"
+    write_torch(path, Raw(code), {"0": E})
+    assert set(written(path)) == {"d.0"}
+
+
+def test_what_no_other_format_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A tensor without elements is written wherever it begins; a type without a name never is."""
+    path = tmp_path / "m.pt"
+    write_torch(
+        path, {"a": View("0", (0, 16), (16, 1), 640), "b": View("0", (0,), (1,), 9999)}, {"0": E}
+    )
+    assert {name: array.shape for name, array in written(path).items()} == {"a": (0, 16), "b": (0,)}
+    double = storage(b"ctorch\nComplexDoubleStorage\n").replace(b"M\x80\x02", b"M\xa0\x00")
+    write_torch(path, Raw(TENSOR + b"(" + double + b"K\x00K\x05\x85K\x01\x85\x89}tR"), {"0": E})
+    assert check(path).ok
+    assert "tensor is C128[5], which safetensors files can't have" in not_written(path, capsys)
+    write_torch(path, Raw(T.replace(b"M\x80\x02", b"M\x81\x02")), {"0": E})
+    assert found(path) == ["tensor is in a storage of 641 elements, which has 2560 bytes"]
+
+
 def rewritten(path: Path, records: Any) -> None:
     """A zip file with these records, in this order."""
     with zipfile.ZipFile(path, "w") as archive, pytest.MonkeyPatch.context() as patch:
@@ -361,6 +441,9 @@ GOOD, OTHER = b"\x80\x02}.", b"\x80\x02cos\nsystem\n."
         (["m/data.pkl", "m/x\\data.pkl"], "has a name that readers read differently"),
         (["m/data.pkl", "m\\data.pkl"], "isn't in the folder m"),
         (["m/DATA.PKL", "m/version"], "its first record isn't in the folder of its data.pkl"),
+        (["m/data.pkl", "m/ByteOrder"], "it was written on a big-endian machine"),
+        (["m/data.pkl", "m/VERSION"], "it has an unknown version of torch's format"),
+        (["m/data.pkl", "m/Constants.pkl"], "it is a TorchScript program"),
     ],
 )
 @pytest.mark.parametrize("is_last", [True, False])
@@ -373,6 +456,17 @@ def test_records_that_two_readers_may_take(
     assert main(["check", str(path)]) == 2
     assert said in capsys.readouterr().err
     assert main([str(path)]) == 1
+
+
+def local(data: bytes, at: int, byte: int) -> bytes:
+    """A byte of the first record's own header, counted behind its mark, changed."""
+    return data[: at + 2] + bytes([byte]) + data[at + 3 :]
+
+
+def entry(data: bytes, at: int, byte: int) -> bytes:
+    """A byte of the first record's row in the table, changed."""
+    at += data.index(b"PK\1\2")
+    return data[:at] + bytes([byte]) + data[at + 1 :]
 
 
 def changed(data: bytes, old: bytes, new: bytes, count: int = 1) -> bytes:
@@ -393,6 +487,12 @@ def changed(data: bytes, old: bytes, new: bytes, count: int = 1) -> bytes:
             "is called m/evil.pkl where its",
         ),
         (lambda data: changed(data, b"PK\1\2", b"PK\1\3"), "its table of records is damaged"),
+        (lambda data: local(data, 4, 32), "is encrypted, compressed, or of another size"),
+        (lambda data: local(data, 6, 8), "or of another size where its bytes are"),
+        (lambda data: local(data, 20, 1), "or of another size where its bytes are"),
+        (lambda data: entry(data, 34, 1), "is on another disk, or a folder"),
+        (lambda data: entry(data, 38, 16), "is on another disk, or a folder"),
+        (lambda data: changed(data, b"m/version", b"m/persion", 2), "no record of its version"),
         (lambda data: data[:-12] + b"\0\0" + data[-10:], "more records than it says"),
         (lambda data: data[:-14] + b"\1\0\1\0" + data[-10:], "more records than it says"),
     ],

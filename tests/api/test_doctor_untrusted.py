@@ -61,6 +61,7 @@ def safetensors(path: Path, header: bytes, length: int | None = None) -> Path:
         (f'{{"a":{ROW},"a":{ROW}}}'.encode(), None, "the name 'a' stands twice"),
         (b'{"a":' + b"9" * 5000 + b"}", None, "malformed header"),
         (b'{"a":"\xff"}', None, "malformed header"),
+        (f'{{"\\ud800":{ROW}}}'.encode(), None, "malformed header"),
         (b"[1, 2]", None, KNOWN),
     ],
 )
@@ -79,6 +80,11 @@ def test_hostile_headers(
         ({"a": {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}}, "a: its shape is"),
         ({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}, "a: its offsets are no two"),
         ({"a": {"shape": [1], "data_offsets": [0, 4]}}, "a: its type is missing"),
+        ({"a": {"dtype": "F128", "shape": [], "data_offsets": [0, 16]}}, "a has a type that is"),
+        ({"a": {"dtype": "C128", "shape": [], "data_offsets": [0, 16]}}, "a has a type that is"),
+        ({"a": {"dtype": "I4", "shape": [8], "data_offsets": [0, 4]}}, "a has a type that is"),
+        ({"a": {"dtype": "F4", "shape": [9], "data_offsets": [0, 4]}}, "a has 4 bytes, and by "),
+        ({"a": {"dtype": "F6_E2M3", "shape": [6], "data_offsets": [0, 4]}}, "a has 4 bytes, and"),
         ({"__metadata__": {"a": 1}}, "the metadata are no object of texts"),
         ({"__metadata__": [1]}, "the metadata are no object of texts"),
     ],
@@ -95,6 +101,8 @@ def test_unreadable_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "it is empty" in refused(path, capsys)
     path.write_bytes(b"nothing of this kind")
     assert KNOWN in refused(path, capsys)
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    assert "it is a Git LFS pointer, and the file itself isn't here" in refused(path, capsys)
     (loop := tmp_path / "loop.safetensors").symlink_to(loop)
     assert refused(loop, capsys) == f"pydag: {str(loop)!r}: Too many levels of symbolic links\n"
     os.mkfifo(fifo := tmp_path / "fifo.safetensors")
@@ -107,15 +115,14 @@ def test_unreadable_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_is_no_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model in the place of a path is a TypeError; an address is refused, also for --write."""
+    """A model in the place of a path is a TypeError; nothing is written to an address."""
     with pytest.raises(TypeError, match="the path of a file comes first, got "):
         check(object())  # type: ignore[arg-type]  # on purpose
     save_file({"a": E}, path := tmp_path / "m.safetensors")
     assert check(os.fsencode(path)).ok  # type: ignore[arg-type]  # as open takes it
-    for arguments in (["s3://b/m"], [str(path), "--write", "s3://b/m"]):
-        assert main(["check", *arguments]) == 2
-        out, err = capsys.readouterr()
-        assert (out, "'s3://b/m' is an address" in err, err.count("\n")) == ("", True, 1)
+    assert main(["check", str(path), "--write", "s3://b/m"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, "'s3://b/m' is an address" in err, err.count("\n")) == ("", True, 1)
 
 
 @pytest.mark.parametrize("file", ["../outside.safetensors", "/etc/passwd", "..", "a\\b", "C:x"])
@@ -182,6 +189,7 @@ def gguf(path: Path, arrays: int, values: int, *parts: int | bytes, room: int = 
 
 KEY = struct.pack("<QcI", 1, b"k", 8)  # of a text
 LIST = struct.pack("<QcI", 1, b"k", 9)
+ALIGNMENT = struct.pack("<Q17s", 17, b"general.alignment")
 LISTS, TEXTS, BYTES = struct.pack("<I", 9), struct.pack("<I", 8), struct.pack("<I", 0)
 SCALAR = struct.pack("<QcIIQ", 1, b"a", 0, 0, 0)  # an array without dimensions
 BIG = 6 << 30
@@ -202,6 +210,9 @@ BIG = 6 << 30
         (0, 1, [LIST, BYTES, BIG + 300], BIG, "it can't have 6442451244 items in a list"),
         (0, 1, [LIST, *[LISTS, 1] * 9], 200, "a value of the type 9"),
         (1, 0, [1, b"a", struct.pack("<I", 1 << 31)], 200, "a has 2147483648 dimensions"),
+        (0, 1, [ALIGNMENT, struct.pack("<II", 4, 0)], 200, "an alignment of 0 bytes"),
+        (0, 1, [ALIGNMENT, struct.pack("<II", 4, 24)], 200, "an alignment of 24 bytes"),
+        (0, 1, [ALIGNMENT, struct.pack("<IQ", 10, 64)], 200, "an alignment of 0 bytes, or of no"),
     ],
 )
 def test_hostile_gguf(

@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import pickle
+import struct
 import warnings
 import zipfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
 from safetensors.torch import load_file, load_model
 from torch import nn
@@ -108,7 +110,7 @@ def test_other_layouts(tmp_path: Path) -> None:
 
 
 def test_what_is_named_besides_is_reported(tmp_path: Path) -> None:
-    """Modules, NumPy's numbers and other classes are errors, and none of them is made."""
+    """Modules, NumPy's arrays and other classes are errors, and none of them is made."""
     path = tmp_path / "m.pt"
     torch.save({"args": argparse.Namespace(a=1), "w": torch.randn(20, 20)}, path)
     ((level, text),) = found(path)
@@ -116,6 +118,31 @@ def test_what_is_named_besides_is_reported(tmp_path: Path) -> None:
     torch.save(Model(), path)
     ((level, text),) = found(path)
     assert (level, f"{Model.__module__}.Model" in text) == ("error", True)
+    torch.save({"w": torch.randn(20, 20), "rng": np.random.default_rng(0).normal(size=3)}, path)
+    ((level, text),) = found(path)
+    assert (level, "tensors in ['rng'] (numpy." in text) == ("error", True)
+
+
+def test_what_training_saves(tmp_path: Path) -> None:
+    """Numbers of NumPy, containers of all kinds and empty tensors of a checkpoint are no errors."""
+    model, path = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), tmp_path / "m.ckpt"
+    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    counts = collections.defaultdict(int, a=1), collections.Counter("aab"), collections.deque([1])
+    values = {"best": np.float64(0.5), "step": np.int64(3), "counts": counts, "layers": range(3)}
+    values |= {"kinds": frozenset({1, (2, "x")}), "rng": torch.get_rng_state(), "part": slice(3)}
+    callbacks = {"Checkpoint{'monitor': None}": {"best": torch.tensor(1.0), "kept": {}}}
+    empty = {"tail": torch.ones(5)[5:], "none": torch.empty(0, 3), "odd": torch.ones(2, 3)[:, 3:]}
+    whole = {"state_dict": model.state_dict(), "optimizer_states": [optimizer.state_dict()]}
+    torch.save(whole | {"hyper_parameters": values, "callbacks": callbacks, "e": empty}, path)
+    assert found(path) == []
+    assert "optimizer_states.0.state.0.momentum_buffer" in _names(path)
+    assert {"e.tail", "e.none", "e.odd"} < set(_names(path))
+    for tensor in (torch.zeros(4, dtype=torch.complex128), torch.eye(9).to_sparse()):
+        torch.save({"w": W, "t": tensor}, path)
+        assert check(path).ok
+        assert main(["check", str(path), "--write", str(tmp_path / "out.safetensors")]) == 2
 
 
 def _with_attribute(thing: Any, tensor: Any) -> Any:
@@ -240,8 +267,33 @@ def test_shards_with_an_index(tmp_path: Path) -> None:
         torch.save(shard, folder / name)
         files |= dict.fromkeys(shard, name)
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": files}))
-    (folder / "config.json").write_text('{"tie_word_embeddings": true}')
+    config = {"architectures": ["LlamaForCausalLM"], "tie_word_embeddings": True}
+    (folder / "config.json").write_text(json.dumps(config))
     ((level, text),) = found(folder)
     assert (level, "both stored, and equal" in text) == ("waste", True)
     assert main(["check", str(folder), "--write", str(tmp_path / "out")]) == 0
     assert [level for level, _ in found(tmp_path / "out")] == ["tie"]
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        *("bert", "modernbert", "t5", "bart", "deepseek_v3", "jamba", "qwen3_next", "mllama"),
+        *("swin", "resnet", "convnext", "dpt", "textnet", "mobilenet_v2", "whisper", "clip"),
+    ],
+)
+def test_the_layers_of_real_models(tmp_path: Path, family: str) -> None:
+    """The layers of a model of transformers are whole, whatever the kinds of its layers."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.AutoConfig.for_model(family)
+    with torch.device("meta"):
+        module = transformers.AutoModel.from_config(config)
+    header, end = {}, 0
+    for name, tensor in module.state_dict().items():
+        begin, end = end, end + 2 * tensor.numel()
+        shape = list(tensor.shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    (path := tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text)
+    os.truncate(path, 8 + len(text) + end)  # its arrays take no space
+    assert check(path, headers=True).at("error", "doubt") == ()
