@@ -33,7 +33,8 @@ def dag_copy(
             leaf, numbers and text included. By default leaves are kept.
         deep: Copies leaves, and keys, as `copy.deepcopy` does, each object once, with one memo for
             all: an object that refers to a node of the tree refers to the new node in the copy.
-            Another difference to `copy.deepcopy`: a tuple is new at each place.
+            Unlike there a tuple is new at each place, registered classes are rebuilt by their
+            registration, and a node that contains itself raises.
 
     Raises:
         CycleError: An object contains itself.
