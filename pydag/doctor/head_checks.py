@@ -42,7 +42,11 @@ def check_heads(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
     yield from limited(found for group in groups for found in check(group))
     is_known = config is not None and config.known
     if not is_known or (checks.is_tied and any(group.alike for group in groups)):
-        yield from checks.by_names()
+        found = list(checks.by_names())
+        yield from found
+        if not found and not is_known and checks.is_tied and config and config.architectures:
+            text = f"{checks.why}: what is one array isn't known"
+            yield Finding("doubt", config.architectures, text)
 
 
 def tied_by_config(model: Model) -> dict[str, str]:
@@ -61,9 +65,9 @@ class _Checks:
 
     def __init__(self, model: Model, pairs: Pairs, bar: Bar) -> None:
         self._model, self._pairs, self._bar = model, pairs, bar
-        self.is_tied, self._why = None, "there is no config.json"
+        self.is_tied, self.why = None, "there is no config.json"
         if model.config is not None:
-            self.is_tied, self._why = model.config.decide()
+            self.is_tied, self.why = model.config.decide()
         self._numbers = model.storages()
         aliases = {a: n for a, n in model.aliases.items() if n in model.arrays}
         self._arrays = {a: model.arrays[n] for a, n in aliases.items()} | model.arrays
@@ -86,10 +90,10 @@ class _Checks:
         if len(stored) > 1:
             yield from self._several(stored)
         elif missing and stored and self.is_whole(group):
-            text = f"{are(missing)} {shown(stored[0])}: {self._why}, and one is stored"
+            text = f"{are(missing)} {shown(stored[0])}: {self.why}, and one is stored"
             yield Finding("tie", (stored[0], *missing), text)
         elif not stored and group.is_expected and self.is_whole(group):
-            text = f"{self._why}, and none of {listed(group.names)} is stored"
+            text = f"{self.why}, and none of {listed(group.names)} is stored"
             yield Finding("error", group.names, text)
 
     def _several(self, names: Sequence[str]) -> Iterator[Finding]:
@@ -106,7 +110,7 @@ class _Checks:
             level, how = found[name]
             nbytes = min(self._arrays[n].nbytes for n in (name, anchor)) if level == "waste" else 0
             which = f"{shown(name)} and {'each of ' * (len(equal) > 1)}{listed(equal)}"
-            text = f"{self._why}, and {which} are both stored and {how}"
+            text = f"{self.why}, and {which} are both stored and {how}"
             yield Finding(level, (name, *equal[:_MOST]), text, nbytes)
         copies = [self._parts(name) for name in equal if name != anchor]
         for parts in copies:
@@ -117,7 +121,7 @@ class _Checks:
             text = f"{_both(*equal[:2])} are both stored, and equal: {size_text(nbytes)} twice"
             if len(equal) > 2:
                 text = f"{listed(equal)} are all stored, and equal: {size_text(nbytes)} again"
-            yield Finding("waste", tuple(equal), f"{self._why}, and {text}", nbytes)
+            yield Finding("waste", tuple(equal), f"{self.why}, and {text}", nbytes)
 
     def _is_read(self, array: Stored) -> bool:
         return self._model.has_content and array.is_plain and array.nbytes > 0
@@ -160,11 +164,11 @@ class _Checks:
         *_, other = ["", *(name for name in stored if name not in heads)]
         is_untied = self.is_tied is False
         if other and group.heads and not heads and is_untied and self.is_whole(group):
-            text = f"{self._why}, and no head is stored beside {shown(other)}"
+            text = f"{self.why}, and no head is stored beside {shown(other)}"
             names = (group.heads[0], other)
             yield Finding("error", names, f"{text}: {shown(names[0])} isn't there")
         for head in heads if other else ():
-            pair, start = (head, other), f"{self._why}, and {_both(head, other)} are"
+            pair, start = (head, other), f"{self.why}, and {_both(head, other)} are"
             if self._numbers[head] != self._numbers[other]:
                 yield from self._alike(pair, start)
             elif is_untied:
@@ -198,7 +202,7 @@ class _Checks:
         reported: set[str] = set()
         for pair in perhaps_tied(self._model, any_head=bool(self.is_tied)):
             is_one = self._numbers[pair[0]] == self._numbers[pair[1]] or pair in self._pairs
-            start = f"{self._why}; by their names {_both(*pair)} are perhaps one array, and are"
+            start = f"{self.why}; by their names {_both(*pair)} are perhaps one array, and are"
             if is_one or pair[0] in reported or not self._is_compared(self._arrays[pair[0]]):
                 continue
             if self.is_tied:
