@@ -199,7 +199,7 @@ def _complex(*parts: Any) -> complex | None:
     return complex(*parts) if {*map(type, parts)} <= {float, int} else None
 
 
-# Values of which the tensors don't depend, and names that may be in a pickle but aren't called.
+# Values on which the tensors don't depend, and names that may be in a pickle but aren't called.
 _VALUES = (
     "torch.device torch.layout torch.serialization._get_layout numpy.dtype builtins.bytearray "
     "builtins.slice builtins.range numpy.core.multiarray.scalar numpy._core.multiarray.scalar"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """A context, or a decorator, in which no code of the user's may run: it could notice."""
+    """A context, or a decorator, with the collector off. No user code may run: it could notice."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -3,7 +3,8 @@
 
 Three ways to take a DAG across the boundary:
 
-* the wrappers here, where the call is yours to write; `keep_sharing` makes one of what has none;
+* the wrappers here, where the call is yours to write; `keep_sharing` makes a wrapper for a
+  function of JAX's that has none here;
 * `Dag(tree)`, where somebody else's code calls plain JAX (optax, a training loop);
 * `pydag.deref` and `pydag.reref` around plain JAX, where the leaves' places should stay visible.
 

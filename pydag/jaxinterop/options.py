@@ -35,7 +35,7 @@ OF_WRAPPERS = Options(
         "holomorphic": "As in JAX.",
         "allow_int": "As in JAX.",
         "reduce_axes": "As in JAX.",
-        "nondiff_argnums, nondiff_argnames": "Arguments that are handed on as they are.",
+        "nondiff_argnums, nondiff_argnames": "Arguments that are passed through unchanged.",
         "wrt": (
             "Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class "
             "or several, a pattern of the path, a prefix of booleans, or a list of such, as in "

@@ -76,7 +76,7 @@ def _leaves(step: Step, namespace: str) -> list[Step] | None:
 
 
 def parts(value: Any) -> Parts | None:
-    """The parts that decide whether a value is one; None where its class alone does."""
+    """The parts that decide whether a value is a static value; None where its class alone does."""
     if type(value) is types.BuiltinMethodType:  # of an object's, such as `[].append`
         owner = value.__self__
         is_function = owner is None or isinstance(owner, types.ModuleType | type)

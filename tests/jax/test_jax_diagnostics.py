@@ -154,7 +154,7 @@ def test_a_flag_of_a_record_that_python_branches_on(name: str) -> None:
     call, path = ADVISED[name]
     text = said(call, TypeError)
     assert f"depends on the value{'s' if name == 'two' else ''} of the argument" in text
-    assert text.count(f"Data, as all numbers of records and dicts are: {path}") == 1
+    assert text.count(f"These numbers are traced, as in any record or dict: {path}") == 1
     assert text.count("are static (pj.Module, pydag.register_module)") == 1
 
 

@@ -40,7 +40,7 @@ private:
 
 // That of the registrations, and that of the threads that wait for a turn (turn.h).
 extern Mutex registry_mutex, turn_mutex;
-// When the module is made.
+// Called at import.
 void make_mutexes();
 
 using Guard = std::lock_guard<Mutex>;

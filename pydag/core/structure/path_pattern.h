@@ -73,7 +73,7 @@ private:
         const Py_ssize_t length = PyUnicode_GET_LENGTH(text.ptr());
         for (Py_ssize_t i = 0; i < length; ++i) visit(PyUnicode_READ(kind, data, i));
     }
-    // Adds a position that is no smaller than the last one but one, and the next one where it is a star, which also
+    // Adds a position that is at least the one before the last, and the next one where it is a star, which also
     // stands for nothing.
     void add(uint32_t position) {
         if (size_ > 0 && now_[size_ - 1] >= position) return;

@@ -31,7 +31,7 @@ inline PyTypeObject *builtin_class(Kind kind) { return detail::builtin_classes[s
 inline bool is_in_this_python(Kind kind) {
     return is_leaf(kind) || is_alias(kind) || has_many_classes(kind) || builtin_class(kind);
 }
-// When the module is made.
+// Called at import.
 void add_builtin_classes();
 
 // Says of which class the instances are leaves with identity, even below nodes whose leaves are values.

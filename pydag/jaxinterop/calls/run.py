@@ -209,7 +209,7 @@ def _blame_number(error: Exception, given: Given) -> None:
     ]
     if numbers:
         error.add_note(
-            f"Data, as all numbers of records and dicts are: {', '.join(numbers[:4])}\n"
+            f"These numbers are traced, as in any record or dict: {', '.join(numbers[:4])}\n"
             "  A module's numbers and flags are static (pj.Module, pydag.register_module); others "
             "by static= or static_argnums=. To decide by data: jax.numpy.where, cond or a loop."
         )

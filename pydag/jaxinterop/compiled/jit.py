@@ -64,8 +64,8 @@ def jit(
         donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
         update_argnums, update_argnames: Not JAX's. Arguments that `fun` may change: what it writes
             into their leaves is written into the caller's objects when the call returns, each once,
-            all or nothing. Structure, sharing and static leaves must stay as they were; containers
-            stay the objects that they are.
+            all or nothing. Structure, sharing and static leaves must not change; containers keep
+            their identity.
         jax_options: All other options of `jax.jit`.
 
     Raises:

@@ -21,7 +21,7 @@ _lock = threading.RLock()
 
 
 class _Weakly:
-    """Gives a function that it doesn't own; where it was unpickled, it does."""
+    """A weak reference to a function; a strong one after unpickling."""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         make: Any = weakref.WeakMethod if type(fun) is types.MethodType else weakref.ref
@@ -41,7 +41,7 @@ class _Weakly:
 
 
 def _always(fun: Callable[..., Any]) -> Callable[[], Any]:
-    """A function that gives a function, which it owns."""
+    """A strong reference to a function, of the same form."""
     return lambda: fun
 
 

@@ -142,7 +142,7 @@ _is_of_settled_class = ClassTable(_has_settled_class).of
 
 
 def is_settled(value: Any) -> bool:
-    """Whether the very same object is certain to be the value that it was."""
+    """Whether an object is immutable: the same object is the same value."""
     found = steps(Step(value), parts)
     return all(parts(step.item) is not None or _is_of_settled_class(step.item) for step in found)
 

@@ -95,7 +95,7 @@ class Derived:
                 )
 
     def __init_subclass__(cls) -> NoReturn:
-        raise TypeError("Derived has no subclasses: what it computes is its function's affair")
+        raise TypeError("Derived has no subclasses: its function defines what it computes")
 
     @property
     def kwargs(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def derive_from(
 
     Args:
         f: The function, as in `Derived`.
-        inverse: Gives the source for which `f` gives the value. A number that it gives becomes an
+        inverse: Returns the source at which `f` has that value. A number that it gives becomes an
             array, which can be trained.
         value: The value that is wanted.
         kwargs: Keyword arguments of `f`.

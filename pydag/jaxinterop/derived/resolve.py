@@ -43,7 +43,7 @@ def resolved(tree: T, *, namespace: str = "") -> T:
     """The tree with each derived leaf replaced by its value.
 
     Innermost ones come first. Each is computed once, and its one value stands wherever it stood, so
-    what is computed is shared, too. An object that leads to no derived leaf stays the very object;
+    what is computed is shared, too. Objects without derived leaves are returned as they are;
     the others are new ones, so what is changed in them isn't changed in the model. In a transformed
     function it is traced with the rest.
 

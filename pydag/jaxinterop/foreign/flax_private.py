@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How flax opens and builds the objects of NNX, which it doesn't promise: all is looked up here.
 
-What is said here is only tried: `registries/stand_ins.py` compares it with what flax does.
+These are guesses: `registries/stand_ins.py` compares them with what flax does.
 A flax that has no such thing, or is still being imported, is asked for each object.
 """
 
@@ -107,7 +107,7 @@ def _write_attributes(node: Any, children: Sequence[Any]) -> None:
 
 
 def _has_own(cls: type, *names: str) -> bool:
-    """Whether a class, or one that it inherits from, defines one of these otherwise than usual.
+    """Whether a class, or one that it inherits from, overrides one of these.
 
     What flax's own classes do is known: they look out for names that were given up.
     """

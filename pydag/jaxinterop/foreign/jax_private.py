@@ -43,7 +43,7 @@ convert_element_type: Callable[..., Any] = _of_jax("jax._src.lax.lax", "_convert
 """Makes an array weakly typed, as Python's numbers are; the public function makes strong ones."""
 
 hide_frames_of: Any = _of_jax("jax._src.source_info_util", "register_exclusion", id)
-"""Says that frames in files whose names begin so aren't the user's."""
+"""Says that frames in files with this prefix aren't the user's."""
 
 hide_in_tracebacks: Any = _of_jax("jax._src.traceback_util", "register_exclusion", id)
 """Says that JAX leaves out such frames where it shortens a traceback."""

@@ -137,5 +137,6 @@ def _cure(lost: Sequence[Change], changes: Changes, has_option: bool) -> str:
         "caller's objects."
     )
     if any(c.old is MISSING and is_traced(c.new) for c in lost):
-        cure += " What wasn't there can't be written: make it before (an array of zeros)."
+        cure += " What the caller's object lacks can't be written: create it before the call"
+        cure += " (an array of zeros)."
     return cure

@@ -113,11 +113,11 @@ def named(
     *,
     parameters: Sequence[str] = (),
 ) -> F:
-    """The function, under the name and from the place that JAX shall show.
+    """The function, under the name and from the place that JAX shows.
 
     Args:
         paths: Of the leaves that it is called with.
-        parameters: What JAX shall call its arguments, where it is called with trees.
+        parameters: The names JAX uses for its arguments, where it is called with trees.
     """
     shown: Any = function
     shown.__name__, shown.__qualname__ = source.__name__, source.__qualname__

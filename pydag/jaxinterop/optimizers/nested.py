@@ -79,7 +79,9 @@ class Trained:
             for depth, key in enumerate(way):
                 keys.setdefault(way[:depth], {})[key] = key
         if len(set(ways)) < len(ways):
-            raise TypeError("two arrays of the model have one path: its class names children alike")
+            raise TypeError(
+                "two arrays of the model have the same path: its class gives two children one name"
+            )
         names = {above: _sortable(list(below)) for above, below in keys.items()}
         return [tuple(names[way[:i]][key] for i, key in enumerate(way)) for way in ways]
 

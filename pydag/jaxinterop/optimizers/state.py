@@ -18,7 +18,7 @@ from .nested import Trained
 
 @register_fields(data_fields=["inner"], meta_fields=["trained"])
 class OptimizerState:
-    """Optax's state of nested dicts, whose attributes and items are those of this object, too."""
+    """Optax's state of nested dicts; this object forwards attributes and items to it."""
 
     def __init__(self, inner: Any, trained: Trained) -> None:
         self.inner, self.trained = inner, trained

@@ -47,7 +47,7 @@ def pack(
         origins: The refs that the function was given.
         root: What errors call it.
         makes_refs: Whether a ref that the function made comes out as a fresh one.
-        by_tuples: Whether an array to which tuples alone lead is one of its own at each place.
+        by_tuples: Whether an array that is reached through tuples only counts once per place.
         others: What is two objects in one of these structures is two in the result.
     """
     if not by_tuples and _is_plain(tree):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's registry, asked and told."""
+"""Reading JAX's registry, and registering with it."""

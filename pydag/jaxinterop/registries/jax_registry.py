@@ -64,7 +64,7 @@ _PLAIN: dict[type, tuple[str, str]] = {
 
 
 def _may_give_names(cls: type, entry: Any) -> bool:
-    """Whether a class may give names to some instances' children if it gave none to another's.
+    """Whether a class may name the children of some instances only.
 
     JAX doesn't say whether a class has a function for keys. One that was registered with two
     functions, and gave one instance nothing but numbers, is taken for a class without.
@@ -77,7 +77,7 @@ def _may_give_names(cls: type, entry: Any) -> bool:
 class _Opener:
     """Opens the instances of one class, and names their children.
 
-    The names are asked for at every instance, since they may depend on it. They don't where the
+    The names are looked up for every instance, since they may depend on it. They don't where the
     children are the fields of a dataclass, or have no names.
     """
 

@@ -125,7 +125,7 @@ def _is_taken(cls: type, name: str, slots_too: bool) -> bool:
 
 
 def _has_own(cls: type, *names: str) -> bool:
-    """Whether a class, or one that it inherits from, defines one of these otherwise than object."""
+    """Whether a class, or one that it inherits from, overrides one of these."""
     own = [names_in(base) for base in bases_of(cls) if base is not object]
     return any(name in defined for defined in own for name in names)
 
@@ -133,7 +133,7 @@ def _has_own(cls: type, *names: str) -> bool:
 def _only_sets_fields(cls: type) -> bool:
     """Whether making an instance sets its fields, and does nothing else.
 
-    So it is if `__init__` is what `@dataclass` writes for these fields where there is nothing else.
+    This holds if `__init__` is the one that `@dataclass` writes, and nothing else runs.
     """
     metaclasses = bases_of(type(cls))
     if any("__call__" in names_in(meta) for meta in metaclasses if not inherits(type, meta)):

@@ -41,7 +41,7 @@ class Trial:
         if self.how is None or self.failures >= _MOST_FAILURES:
             return None
         if (known := _core.open_by_stand_in(self.registration, node)) is not None:
-            return known  # who asks isn't the core
+            return known  # the caller isn't the core
         found = self._found_by_core(self.how, node, opened)
         if found is None:
             self.failures += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether all processes of a program hold trees that are alike, but for the values of arrays."""
+"""Whether all processes of a program hold the same tree up to array values."""
 
 import hashlib
 import itertools

@@ -78,7 +78,7 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
         f: Gets the leaf, and what each further tree has at its place.
 
     Raises:
-        ValueError: A further tree is structured in another way.
+        ValueError: A further tree is structured differently.
         SharingError: A further tree gives one object two answers.
         CycleError, TypeError: As `flatten`.
 
@@ -103,10 +103,10 @@ def reduce(
     initializer: Any = MISSING,
     is_leaf: IsLeaf | None = None,
 ) -> Any:
-    """Call a function for what was found so far, and the next leaf, for each distinct leaf.
+    """Reduce the distinct leaves by a function, one after the other.
 
     Args:
-        function: Gets both.
+        function: Called as `function(accumulated, leaf)`.
         initializer: What the first call gets; left out: the first leaf.
 
     Raises:
@@ -169,7 +169,7 @@ def broadcast(prefix_tree: Dag, full_tree: Dag, is_leaf: IsLeaf | None = None) -
     """A DAG of the structure of `full_tree`, with what a tree prefix says for each leaf.
 
     Args:
-        prefix_tree: A leaf of it speaks for all that lies below.
+        prefix_tree: Each of its leaves applies to the subtree below.
         full_tree: The DAG.
 
     Raises:

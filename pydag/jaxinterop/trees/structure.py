@@ -102,7 +102,7 @@ def transpose(
 
     Args:
         outer_treedef: What stands outside in the tree, and inside in the result.
-        inner_treedef: What stands at each leaf of it; None: as at the first one.
+        inner_treedef: What stands at each leaf of it; None: taken from the first leaf.
         pytree_to_transpose: The tree.
 
     Raises:

@@ -117,7 +117,7 @@ def map_with_path(
         f: Gets the path, the leaf, and what each further tree has at its place.
 
     Raises:
-        ValueError: A further tree is structured in another way.
+        ValueError: A further tree is structured differently.
         SharingError: A further tree gives one object two answers.
         CycleError, TypeError: As `map`.
 

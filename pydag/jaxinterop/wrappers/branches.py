@@ -184,7 +184,7 @@ def _explain(
 
 
 def _other_refs(first: _Form, other: _Form) -> str:
-    """Where two results of one content hold other refs of the operands."""
+    """Where two results with the same content hold different refs of the operands."""
     pairs = zip_longest(first[1] or (), other[1] or (), fillvalue=-1)  # where there is no ref
     paths = [path for path, (a, b) in zip(first[0].paths("result"), pairs, strict=False) if a != b]
     return "".join(f"{path}\n  first and second: not the same ref" for path in paths[:1])

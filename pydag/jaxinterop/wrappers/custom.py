@@ -75,7 +75,7 @@ class Custom(Generic[P, R]):
         bound.apply_defaults()
         if by_name := bound.kwargs.keys() & kwargs:
             raise TypeError(
-                f"{name_of(self.fun)} is given by keyword what has no derivative: "
+                f"{name_of(self.fun)} got keyword arguments, which can't be differentiated: "
                 f"{', '.join(sorted(by_name))}\n  Make these parameters positional."
             )
         given = [
@@ -136,7 +136,7 @@ def refs_of(args: Sequence[Any]) -> list[Leaf]:
 
 @with_wrapper_options
 class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
-    """A function of DAGs with a rule for derivatives forward; as `jax.custom_jvp`.
+    """A function of DAGs with a forward-mode rule; as `jax.custom_jvp`.
 
     There is one identity table for each argument, in which a tangent has the structure of its
     primal; None stands where there is no derivative. In results no leaf has identity.

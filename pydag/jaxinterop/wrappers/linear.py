@@ -35,8 +35,9 @@ class LinearMap:
         text = f"{type(self).__name__!r} object has no attribute {name!r}"
         if not name.startswith("_") and hasattr(vars(self).get("function"), name):
             text += (
-                "\n  What JAX's has is about the leaves. For trees, give a function of a pj.Dag to "
-                f"jax.vjp or jax.linearize: jax.vjp(lambda dag: f(dag.tree), dag)[1].{name}"
+                "\n  JAX's own attributes describe flat leaves. For trees, give a function of a "
+                "pj.Dag to jax.vjp or jax.linearize: "
+                f"jax.vjp(lambda dag: f(dag.tree), dag)[1].{name}"
             )
         raise AttributeError(text, name=name, obj=self)
 
