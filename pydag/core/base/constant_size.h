@@ -10,6 +10,12 @@ namespace pydag {
 
 inline constexpr size_t kLargestConstant = 1024;
 
+// Whether an object is a text, bytes, a number, a flag or None, of no class derived from these.
+inline bool is_constant(PyObject *object) {
+    return is_exact_str(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
+           PyComplex_CheckExact(object) || PyBytes_CheckExact(object) || PyBool_Check(object) || object == Py_None;
+}
+
 // About how many bytes a small constant takes; 0 for a large one, and for anything else.
 inline size_t small_constant_size(PyObject *object) {
     constexpr size_t kHeader = 56;  // of text, which has the longest
@@ -22,8 +28,7 @@ inline size_t small_constant_size(PyObject *object) {
         int overflow = 0;
         (void)PyLong_AsLongLongAndOverflow(object, &overflow);
         if (overflow != 0) return 0;
-    } else if (object != Py_None && !PyBool_Check(object) && !PyFloat_CheckExact(object) &&
-               !PyComplex_CheckExact(object)) {
+    } else if (!is_constant(object)) {
         return 0;
     }
     return content <= kLargestConstant ? kHeader + content : 0;

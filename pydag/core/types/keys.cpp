@@ -11,14 +11,6 @@
 #include <numeric>
 
 namespace pydag {
-namespace {
-
-bool is_constant(PyObject *key) {
-    return is_exact_str(key) || PyLong_CheckExact(key) || PyFloat_CheckExact(key) || PyComplex_CheckExact(key) ||
-           PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
-}
-
-}  // namespace
 
 bool has_constant_hash(PyObject *key) {
     if (!PyTuple_CheckExact(key)) return is_constant(key);

@@ -91,13 +91,13 @@ private:
 nb::object copy_known(nb::handle tree, const FlattenOptions &options, bool only_values) {
     const CachedStructure known(tree.ptr(), options.setting());
     BorrowedObjects objects;
-    if (known.must_ask() || !look_at_known(known.structure(), tree.ptr(), options, objects)) return nb::object();
-    if (known.structure().nodes[0].is_leaf()) return nb::object();  // which may not be a tree
     const Structure &structure = known.structure();
+    if (known.must_ask() || !look_at_known(structure, tree.ptr(), options, objects)) return nb::object();
+    if (structure.nodes[0].is_leaf()) return nb::object();  // which may not be a tree
     for (uint32_t i = 0; only_values && i < structure.num_nodes; ++i)
         if (structure.nodes[i].is_leaf() && !is_value(objects[i])) return nb::object();
     try {
-        return KnownCopy(known.structure(), objects.data()).run();
+        return KnownCopy(structure, objects.data()).run();
     } catch (nb::python_error &) {  // the other way meets the error again, and names the path
         return nb::object();
     }

@@ -3,15 +3,15 @@
 // Copies a DAG, with its sharing.
 #pragma once
 
+#include "base/constant_size.h"
 #include "walks/options.h"
 
 namespace pydag {
 
 // What `copy.deepcopy` gives back as it is.
 inline bool is_value(PyObject *leaf) {
-    return is_exact_str(leaf) || PyLong_CheckExact(leaf) || PyFloat_CheckExact(leaf) || PyBool_Check(leaf) ||
-           leaf == Py_None || PyBytes_CheckExact(leaf) || PyComplex_CheckExact(leaf) || PyType_Check(leaf) ||
-           PyFunction_Check(leaf) || PyCFunction_CheckExact(leaf) || PyRange_Check(leaf) || leaf == Py_Ellipsis;
+    return is_constant(leaf) || PyType_Check(leaf) || PyFunction_Check(leaf) || PyCFunction_CheckExact(leaf) ||
+           PyRange_Check(leaf) || leaf == Py_Ellipsis;
 }
 
 // New containers, the same leaves.

@@ -11,6 +11,11 @@
 namespace pydag {
 namespace {
 
+// Whether a node has keys of which `copy.deepcopy` may make others.
+bool copies_keys(Node node, PyObject *const *refs) {
+    return traits(node.kind).is_mapping && !MappingRefs{refs}.keys().has_constant_hashes;
+}
+
 // A copy in which nothing of the tree is left but what `copy.deepcopy` leaves, too. `memo` is the one of
 // `copy.deepcopy`: copies by the addresses of what they are copies of. It knows lists and dicts before their content is
 // copied, so that an object may refer back to one. User code gets the memo: it may lack what was put into it.
@@ -66,8 +71,7 @@ private:
         PyObject *const object = objects_[item.position];
         position_ = item.position;
         nb::object made = build_node(node.kind, item.refs, values_, values_.size() - node.count, once_);
-        if (traits(node.kind).is_mapping && !MappingRefs{item.refs}.keys().has_constant_hashes)
-            made = with_new_keys(made);
+        if (copies_keys(node, item.refs)) made = with_new_keys(made);
         const nb::object shell = shells_.pop_owned();
         if (!shell.is_none()) {
             fill(shell, made);
@@ -155,7 +159,7 @@ public:
         PyObject *const *refs = structure.refs;
         for (uint32_t i = 0; i < structure.num_nodes; ++i) {
             const Node node = structure.nodes[i];
-            if (traits(node.kind).is_mapping && !MappingRefs{refs}.keys().has_constant_hashes) return false;
+            if (copies_keys(node, refs)) return false;
             refs += num_refs(node);
         }
         copies_.reserve(leaves.size());
@@ -166,7 +170,6 @@ public:
         return true;
     }
     PyObject *const *data() const { return copies_.data(); }
-    size_t num_copied() const { return copies_.size(); }
 
 private:
     bool copy(PyObject *leaf) {
