@@ -26,6 +26,7 @@ from model_files import (
     write_shards,
     write_torch,
 )
+from operations import KILLED_AT
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -419,25 +420,11 @@ above = os.path.dirname(out)
 events = {"open", "fcntl.flock", "shutil.rmtree"}
 events |= {f"os.{x}" for x in "rename link remove mkdir rmdir listdir scandir".split()}
 
-def die_at(step):
-    def count(event, arguments):
-        nonlocal step
-        if event in events:
-            step -= 1
-            if step < 0:
-                os._exit(7)
-    sys.addaudithook(count)
-
 step, code = 0, 7
 while code == 7:
     shutil.rmtree(above)
     os.makedirs(out if is_made else above)
-    child = os.fork()
-    if child == 0:
-        die_at(step)
-        write_once(source, out)
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = exit_code(step, lambda: write_once(source, out))
     try:
         write_once(source, out)
         again = "written"
@@ -461,7 +448,7 @@ def test_a_write_that_is_killed_anywhere(case: str, tmp_path: Path, e: Any) -> N
     path = source if case != "file" else source / shard(1)
     if case == "file":
         path = path.rename(source / "one.safetensors")
-    command = [sys.executable, "-P", "-c", KILLED_ANYWHERE, str(path), str(out), case]
+    command = [sys.executable, "-P", "-c", KILLED_AT + KILLED_ANYWHERE, str(path), str(out), case]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     states = [line.split() for line in run.stdout.splitlines()]
     assert len(states) > 10

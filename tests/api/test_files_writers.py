@@ -15,6 +15,8 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
 fcntl = pytest.importorskip("fcntl")
 
+from operations import KILLED_AT
+
 import pydag.files.replacing as replacing
 from pydag.files import check, load, save
 from pydag.files.index import INDEX
@@ -40,24 +42,10 @@ def save_old():
     elif old != "none":
         save(folder, model(0.0, int(old)), shard_size=24)
 
-def die_at(step):
-    def count(event, arguments):
-        nonlocal step
-        if event in events:
-            step -= 1
-            if step < 0:
-                os._exit(7)
-    sys.addaudithook(count)
-
 step, code = 0, 7
 while code == 7:
     save_old()
-    child = os.fork()
-    if child == 0:
-        die_at(step)
-        save(folder, model(10.0, number), shard_size=24)
-        os._exit(0)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = exit_code(step, lambda: save(folder, model(10.0, number), shard_size=24))
     try:
         found = load(folder)
         found = [found["first"], *(float(x[0]) for x in found["a"])]
@@ -74,7 +62,15 @@ while code == 7:
 )
 def test_a_save_that_is_killed_anywhere(tmp_path: Path, old: str, number: int) -> None:
     """There is the old model or the new one, whole; the next save leaves nothing of the rest."""
-    command = [sys.executable, "-P", "-c", KILLED_ANYWHERE, str(tmp_path / "m"), old, str(number)]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        KILLED_AT + KILLED_ANYWHERE,
+        str(tmp_path / "m"),
+        old,
+        str(number),
+    ]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     states = [line.split(";") for line in run.stdout.splitlines()]
     assert len(states) > 15

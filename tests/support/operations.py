@@ -125,6 +125,28 @@ def doubled(depth: int, innermost: Any = 0.5) -> Any:
     return tree
 
 
+KILLED_AT = """
+import os, sys
+
+def exit_code(step, work):
+    # Of a process that ends with 7 at an event among `events`, before which there were so many.
+    def count(event, arguments):
+        nonlocal step
+        if event in events:
+            step -= 1
+            if step < 0:
+                os._exit(7)
+
+    child = os.fork()
+    if child == 0:
+        sys.addaudithook(count)
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""
+"""The beginning of a program that does some work again and again, each time killed later."""
+
+
 def run_apart(source: str, *options: str, timeout: float = 300) -> str:
     """What a program prints in an interpreter of its own, errors included. It must end well.
 
