@@ -68,7 +68,7 @@ class _Checks:
         self.is_tied, self.why = None, "there is no config.json"
         if model.config is not None:
             self.is_tied, self.why = model.config.decide()
-        self._numbers = model.storages()
+        self._numbers = model.storages
         aliases = {a: n for a, n in model.aliases.items() if n in model.arrays}
         self._arrays = {a: model.arrays[n] for a, n in aliases.items()} | model.arrays
 

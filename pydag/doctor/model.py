@@ -99,6 +99,7 @@ class Model:
         others = (*self.aliases, *sorted(self.named - self.arrays.keys()), *reported)
         return [name for name in dict.fromkeys(others) if name not in self.arrays]
 
+    @functools.cached_property
     def storages(self) -> dict[str, Hashable]:
         """What is equal for names that are one array: by alias metadata, or by one storage."""
         found = dict(
@@ -111,5 +112,4 @@ class Model:
 
     def groups(self) -> list[tuple[str, ...]]:
         """The names that are one array: by alias metadata, or by one storage."""
-        storages = self.storages()
-        return list(map(tuple, paired(storages.values(), storages).values()))
+        return list(map(tuple, paired(self.storages.values(), self.storages).values()))

@@ -21,7 +21,7 @@ from .adapter import ADAPTER_CONFIG
 from .check import findings_of
 from .compare import are_equal
 from .config import CONFIG
-from .contents import contents as _contents
+from .contents import contents
 from .finding import Damage, Finding, Pairs, grouped, listed, shown, size_text
 from .head_checks import check_heads
 from .heads import giving_way
@@ -174,12 +174,12 @@ class _Copy:
     def write(self, path: str, names: Iterable[str], metadata: Mapping[str, str], bar: Any) -> None:
         """Writes some arrays to a file, the widest first: each begins at a multiple of its size."""
         rows = sorted((-(bits_of(self.arrays[name].dtype) or 0), name) for name in names)
-        contents = {}
+        written = {}
         for _, name in rows:
             array = self.arrays[name]
-            pieces = functools.partial(_contents, array)
-            contents[name] = Content(array.dtype, array.shape, array.nbytes, pieces)
-        write_contents(path, contents, self.metadata | dict(metadata), bar)
+            pieces = functools.partial(contents, array)
+            written[name] = Content(array.dtype, array.shape, array.nbytes, pieces)
+        write_contents(path, written, self.metadata | dict(metadata), bar)
 
 
 def _size(arrays: Iterable[Stored]) -> int:

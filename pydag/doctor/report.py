@@ -54,7 +54,7 @@ class Report:
         everything = (*self._own, *named)
         self.findings = tuple(sorted(everything, key=lambda finding: LEVELS.index(finding.level)))
         self._counted = Counter(finding.level for finding in self.findings)
-        arrays, storages = model.arrays.values(), model.storages().values()
+        arrays, storages = model.arrays.values(), model.storages.values()
         distinct = dict(zip(map(attrgetter("storage"), arrays), arrays, strict=True))
         shapes = map(attrgetter("shape"), distinct.values())
         sizes = dict(zip(distinct, map(math.prod, shapes), strict=True))

@@ -83,8 +83,8 @@ on_clear.append(_alive.clear)
 def remembered(leaves: Sequence[Leaf], spec: PyDagSpec) -> tuple[int, ...] | None:
     """The positions of the static leaves, where no more than their classes decides; else None."""
     found = _remembered.get(spec, None) if len(leaves) <= _MOST else None
-    positions = None if found is None else found.get(tuple(map(type, leaves)))
-    if positions is None or not found:
+    positions = found.get(tuple(map(type, leaves))) if found else None
+    if positions is None:
         return None
     arrays = [leaf for leaf in leaves if type(leaf) is np.ndarray]
     return positions if not arrays or _have_known_dtypes(arrays) else None
