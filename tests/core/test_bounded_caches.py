@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the core remembers takes a bounded amount of memory, whatever comes."""
 
+import functools
 import gc
 import sys
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 from operations import run_apart
 
@@ -83,3 +85,50 @@ def test_nothing_outlives_its_last_user() -> None:
         del key, cls, opened, built, is_leaf, tree, leaves, spec
     gc.collect()
     assert [ref() for ref in gone] == [None] * len(gone)
+
+
+class OfThisModule:
+    """A class under its name in a module."""
+
+
+def of_this_module() -> None:
+    """A function under its name in a module."""
+
+
+def replaced() -> None:
+    """A function whose name another one has taken."""
+
+
+_old, replaced = replaced, of_this_module  # type: ignore[assignment]
+
+KEPT = {"function": of_this_module, "class": OfThisModule, "dtype": np.dtype("float32")}
+RELEASED = {
+    "made in a function": (lambda: lambda: None)(),
+    "replaced": _old,
+    "dressed as another": functools.wraps(len)(lambda items: 0),
+    "dtype that holds an object": np.dtype("float32", metadata={"held": object()}),
+    "dtype with fields": np.dtype([("a", "float32")]),
+    "instance": Key(),
+}
+
+
+@pytest.mark.parametrize("name", [*KEPT, *RELEASED])
+def test_what_lives_in_a_module_may_be_kept(name: str) -> None:
+    """A structure is kept if what it holds lives as long as its module; else it is released.
+
+    So trees with modules of a library, which hold its functions and dtypes, are flattened as fast
+    as those without.
+    """
+    pydag.clear_caches()
+    text = "".join(["a", "constant"])
+
+    @pydag.register_fields(meta_fields=("held", "text"))
+    class Node:
+        def __init__(self) -> None:
+            self.leaf, self.held, self.text = 1.5, {**KEPT, **RELEASED}[name], text
+
+    tree = [Node()]
+    before = sys.getrefcount(text)
+    for _ in range(3):
+        pydag.dag_structure(tree)
+    assert (sys.getrefcount(text) > before) == (name in KEPT)

@@ -2,13 +2,16 @@
 #include "spec/kept_structure.h"
 
 #include "base/constant_size.h"
+#include "base/constants.h"
 #include "base/object_set.h"
 #include "base/weak_reference.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
+#include "types/fields.h"
 #include "types/key_table.h"
 
 #include <new>
+#include <string_view>
 #include <utility>
 
 namespace pydag {
@@ -20,6 +23,41 @@ bool is_users_class(PyObject *object) {
     return PyType_Check(object) && is_heap_type(reinterpret_cast<PyTypeObject *>(object));
 }
 
+// What an imported module has under the name of a function, a class or what `functools.wraps` has dressed; null if there
+// is nothing, and for the program itself, in which names come and go. Runs no Python code.
+nb::object attribute_of_module(PyObject *object) {
+    nb::object module, name;
+    if (PyFunction_Check(object)) {
+        const auto *const function = reinterpret_cast<PyFunctionObject *>(object);
+        if (function->func_module) module = nb::borrow(function->func_module);
+        name = nb::borrow(function->func_qualname);
+    } else {
+        const bool is_class = PyType_Check(object);
+        const nb::object dict = is_class ? dict_of_class(reinterpret_cast<PyTypeObject *>(object)) : instance_dict(object);
+        if (!dict.is_valid()) return nb::object();
+        module = find_by_address(dict.ptr(), constants.module);
+        name = is_class ? nb::borrow(reinterpret_cast<PyHeapTypeObject *>(object)->ht_qualname)
+                        : find_by_address(dict.ptr(), constants.qualified_name);
+    }
+    const auto is_text = [](const nb::object &text) { return text.is_valid() && is_exact_str(text.ptr()); };
+    if (!is_text(module) || !is_text(name) || PyUnicode_CompareWithASCIIString(module.ptr(), "__main__") == 0) return nb::object();
+    const nb::object loaded = find_in_dict(nb::borrow(PyImport_GetModuleDict()), module);
+    if (!loaded.is_valid() || !PyModule_CheckExact(loaded.ptr())) return nb::object();
+    return find_in_dict(nb::borrow(PyModule_GetDict(loaded.ptr())), name);
+}
+// Whether an object lives as long as its module, whoever else holds it.
+bool lives_in_module(PyObject *object) { return attribute_of_module(object).is(object); }
+
+// Whether an object is a data type of NumPy's that holds no object of the user's.
+bool is_plain_dtype(PyObject *object) {
+    constexpr std::string_view kBegin = "numpy.dtype";
+    PyTypeObject *const type = Py_TYPE(object);
+    if (is_heap_type(type) || std::string_view(type->tp_name).substr(0, kBegin.size()) != kBegin) return false;
+    for (PyObject *const name : {constants.metadata, constants.dtype_fields})
+        if (!checked(PyObject_GetAttr(object, name)).is_none()) return false;
+    return true;
+}
+
 // About how many bytes a reference keeps alive; 0 if it must not be kept. Looks into tuples, down to this depth.
 // `stand_in`: of aux_data, that which opens the node: the library's own marks may be kept.
 size_t size_to_keep(PyObject *ref, int depth = 1, const StandIn *stand_in = nullptr) {
@@ -27,8 +65,11 @@ size_t size_to_keep(PyObject *ref, int depth = 1, const StandIn *stand_in = null
     if (KeysBox::check(ref)) return KeysBox::of(ref).num_bytes();
     if (RegistrationBox::check(ref)) return 1;
     if (stand_in && stand_in->is_mark(ref)) return kSizeOfMark;
-    if (PyType_Check(ref)) return is_users_class(ref) ? 0 : 1;
-    if (!PyTuple_CheckExact(ref)) return small_constant_size(ref);
+    if (PyType_Check(ref)) return is_users_class(ref) && !lives_in_module(ref) ? 0 : 1;
+    if (!PyTuple_CheckExact(ref)) {
+        const size_t size = small_constant_size(ref);
+        return size != 0 ? size : lives_in_module(ref) || is_plain_dtype(ref) ? 1 : 0;
+    }
     size_t total = 64;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ref); ++i) {
         const size_t size = depth == 0 ? 0 : size_to_keep(PyTuple_GET_ITEM(ref, i), depth - 1, stand_in);

@@ -85,8 +85,8 @@ def jit(
     >>> out["a"] is out["b"]
     True
     """
-    given = dict(locals())
     if fun is None:
+        given = dict(locals())
         del given["fun"], given["jax_options"]
         return functools.partial(jit, **given, **jax_options)
     if jax_options:
@@ -103,15 +103,16 @@ def jit(
         raise ValueError(f"{spot_text(spot)} can't be both static and updated")
 
     def make(get: Callable[[], Any]) -> CompiledFunction:
-        # JAX checks its own options, and the numbers of arguments.
-        jax.jit(
-            fun,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            donate_argnames=donate_argnames,
-            **jax_options,
-        )
+        if jax_options or any(chosen):
+            # JAX checks its own options, and the numbers of arguments.
+            jax.jit(
+                fun,
+                static_argnums=static_argnums,
+                static_argnames=static_argnames,
+                donate_argnums=donate_argnums,
+                donate_argnames=donate_argnames,
+                **jax_options,
+            )
         given = Settings(*chosen, (in_shardings, out_shardings), jax_options)
         return CompiledFunction(get, Source(fun), options, given)
 

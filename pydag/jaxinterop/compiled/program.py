@@ -131,8 +131,7 @@ class Program:
         places = sorted(range(len(order)), key=order.__getitem__)
 
         def of_lists(kept: list[Leaf], donated: list[Leaf]) -> Any:
-            passed = [*kept, *donated]
-            return flat(*(passed[i] for i in places))
+            return flat(*map([*kept, *donated].__getitem__, places))
 
         def paths() -> Sequence[str]:
             found = self.content.paths(CALL)

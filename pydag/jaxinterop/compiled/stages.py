@@ -42,7 +42,9 @@ class Stage:
         self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
         self._written = program.written
         # Of the arguments a result holds refs and static leaves alone.
-        shapes = [_Shape(x.shape, x.dtype) if jax_private.is_ref(x) else None for x in leaves]
+        shapes: list[Any] = [None] * len(leaves)
+        for i in jax_private.ref_positions(leaves):
+            shapes[i] = _Shape(leaves[i].shape, leaves[i].dtype)
         self._shapes = program.content.all_leaves(shapes)
 
     def __getattr__(self, name: str) -> Any:

@@ -3,6 +3,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import jax
@@ -175,12 +176,19 @@ def is_ref(leaf: Any) -> bool:
     )
 
 
+_get_aval = attrgetter("aval")
+
+
 def ref_positions(leaves: Sequence[Any]) -> list[int]:
     """The positions of the refs among some leaves."""
-    examples = _core.one_of_each_class(leaves).items()
     kinds = jax.Ref, jax.core.Tracer, jax.ShapeDtypeStruct
-    classes = [cls for cls, x in examples if type(x) is not ArrayImpl and isinstance(x, kinds)]
-    found = _core.positions_of_classes(leaves, classes) if classes else []
+    examples = _core.one_of_each_class(leaves).items()
+    some = {key: x for key, x in examples if type(x) is not ArrayImpl and isinstance(x, kinds)}
+    found = _core.positions_of_classes(leaves, list(some)) if some else []
+    if some and all(isinstance(x, jax.core.Tracer) for x in some.values()):
+        avals = list(map(_get_aval, map(leaves.__getitem__, found)))  # no call in Python for each
+        if not any(isinstance(x, AbstractRef) for x in _core.one_of_each_class(avals).values()):
+            return []
     return [i for i in found if is_ref(leaves[i])]
 
 

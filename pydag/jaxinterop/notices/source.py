@@ -93,17 +93,19 @@ class LeafNames(inspect.Signature):
     """
 
     def __init__(self, paths: Callable[[], Sequence[str]]) -> None:
-        super().__init__([inspect.Parameter("leaves", inspect.Parameter.VAR_POSITIONAL)])
+        super().__init__(_LEAVES)
         self._paths = paths
 
     def bind(self, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
         paths = self._paths()
-        bound = super().bind(*args, **kwargs)
         leaves = [x for part in args for x in (part if type(part) is list else [part])]
-        if len(paths) == len(leaves) == len(set(paths)):  # long ones are shortened, and may be one
-            bound.arguments.clear()
-            bound.arguments.update(zip(paths, leaves, strict=True))
-        return bound
+        by_path = dict(zip(paths, leaves, strict=False))
+        if len(paths) == len(leaves) == len(by_path):  # long ones are shortened, and may be one
+            return inspect.BoundArguments(self, by_path)
+        return super().bind(*args, **kwargs)
+
+
+_LEAVES = [inspect.Parameter("leaves", inspect.Parameter.VAR_POSITIONAL)]
 
 
 def named(

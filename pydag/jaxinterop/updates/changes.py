@@ -84,10 +84,13 @@ class Changes:
             if spots:
                 raise
         self.before, self._now, self._copies = before, now, copies or {}
-        self.own, self.others, self.untouched = list[Change](), list[Change](), list[Spot]()
-        self.structures = list[tuple[Spot, PyDagSpec, PyDagSpec]]()
-        self.ties = list[tuple[Place, Place, bool]]()
-        self.leaves, self.objects = dict[int, Leaf](), dict[int, int]()
+        self.own: list[Change] = []
+        self.others: list[Change] = []
+        self.structures: list[tuple[Spot, PyDagSpec, PyDagSpec]] = []
+        self.ties: list[tuple[Place, Place, bool]] = []
+        self.untouched: list[Spot] = []
+        self.leaves: dict[int, Leaf] = {}
+        self.objects: dict[int, int] = {}
         if not spots and now.spec == before.spec and all(map(is_, now.leaves, before.leaves)):
             return
         self._old, self._new = Listing.of(before.spec), Listing.of(now.spec)
