@@ -10,6 +10,7 @@ figures are too rough to be published, so it writes to out/benchmarks/ alone.
 
 import argparse
 import platform
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -75,11 +76,19 @@ def about(peers: Peers, effort: Effort) -> dict[str, Any]:
         "pydag": pydag.__version__,
         "python": platform.python_version(),
         "machine": f"{processor()}, {platform.system()}",
+        "commit": commit(),
         "versions": peers.versions,
         "missing": peers.missing,
         "rounds": effort.rounds,
         "quick": effort.quick,
     }
+
+
+def commit() -> str:
+    """The commit of the sources that are measured; nothing where there is no git."""
+    asked = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--match="]
+    found = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return found.stdout.strip()
 
 
 def processor() -> str:

@@ -11,6 +11,7 @@ add rows: a module with a function `rows(peers, effort) -> list[Row]` (rows.py s
 
 from collections.abc import Callable
 
+import deep_copies
 import functions
 import imports
 import many_arrays
@@ -32,6 +33,7 @@ MODULES: tuple[Callable[[Peers, Effort], list[Row]], ...] = (
     structure_walks.rows,
     functions.rows,
     many_arrays.rows,
+    deep_copies.rows,
     imports.rows,
     quiet_steps.rows,
     whole_steps.rows,

@@ -37,6 +37,8 @@ WANTED = {
     "sympy": ("sympy", "sympy"),
     "UFL": ("ufl", "fenics-ufl"),
     "copium": ("copium", "copium"),
+    "safetensors": ("safetensors", "safetensors"),
+    "orbax": ("orbax.checkpoint", "orbax-checkpoint"),
 }
 
 TREE_LIBRARIES = ("optree", "jax", "dm-tree", "torch")

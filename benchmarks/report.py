@@ -31,7 +31,8 @@ def markdown(results: Results) -> str:
 def _head(results: Results) -> str:
     about = results.about
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    made = f"pydag {about['pydag']} and Python {about['python']} on {about['machine']}"
+    commit = f" of commit {about['commit']}" if about.get("commit") else ""
+    made = f"pydag {about['pydag']}{commit} and Python {about['python']} on {about['machine']}"
     fewest, most = min(NODE_COUNTS.values()), max(NODE_COUNTS.values())
     missing = "".join(f"* {message}\n" for message in about["missing"])
     quick = "\n**A quick run: rough figures.**\n" if about["quick"] else ""

@@ -4,13 +4,15 @@
 from collections.abc import Iterable, Iterator
 
 from calls import EAGER, OPTIONS
+from copies import ARRAYS
 from peers import WANTED
-from records import Record, chosen
+from records import STANDARD, Record, chosen
 from rows import USUAL
 from words import table, times
 
 NOISE = 1.02  # ratios below are as often above 1 as below in the next run
 MUCH = 1.25  # how many times the usual time is worth a line
+OTHERS = (*WANTED, *STANDARD, "functools.lru_cache", "pytools.memoize")
 
 
 def section(records: list[Record]) -> str:
@@ -44,12 +46,19 @@ Every workload that takes pydag more than {MUCH} times as long as the same work 
 def beside_others(records: list[Record]) -> Iterator[tuple[str, float, str, float]]:
     """What was done, pydag's time, and the fastest of the other libraries with its time."""
     for record in records:
-        if record.section in ("tables", "cold", "specs"):
-            variant = [str(record.labels[name]) for name in ("work", "model", "mapping")
-                       if name in record.labels]  # fmt: skip
-            yield from _beside(record, ", ".join(variant), "pydag", WANTED)
+        if record.section in ("tables", "cold", "specs", "growth", "folds"):
+            variant = ", ".join(map(str, record.labels.values()))
+            yield from _beside(record, variant, "pydag", OTHERS)
+        elif record.section == "copies":
+            what = f"copy with its arrays, {record.labels['model']}"
+            yield from _beside(record, what, ARRAYS, OTHERS)
         elif record.section == "cliffs":
-            yield from _beside(record, str(record.labels["what"]), "pydag", WANTED)
+            yield from _beside(record, str(record.labels["what"]), "pydag", OTHERS)
+        elif record.section == "sharing":
+            what = f"flatten, shared on {record.labels['depth']} levels"
+            others = [f"{name} flatten" for name in OTHERS]
+            for _, mine, other, its in _beside(record, what, "pydag flatten", others):
+                yield what, mine, other.removesuffix(" flatten"), its
     for record in chosen(records, "boundary", work=EAGER):
         size = f"{record.labels['leaves']} leaves"
         yield from _beside(record, f"{record.labels['wrapper']}, not compiled, {size}")
