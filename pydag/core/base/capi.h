@@ -103,9 +103,11 @@ inline PyTypeObject *frozen_dict_type() {
 }
 inline bool is_frozen_dict(PyObject *object) { return Py_TYPE(object) == frozen_dict_type(); }
 // A frozendict of the items of a dict, in their order.
+// GCOVR_EXCL_START: Python 3.15 has frozendicts
 inline nb::object new_frozen_dict(nb::handle dict) {
     return checked(PyObject_CallOneArg(reinterpret_cast<PyObject *>(frozen_dict_type()), dict.ptr()));
 }
+// GCOVR_EXCL_STOP
 
 // Whether two attribute names are the same text; `name` is an exact string. Runs no Python code.
 inline bool is_same_name(PyObject *name, PyObject *other) {

@@ -15,6 +15,11 @@ inline bool is_constant(PyObject *object) {
     return is_exact_str(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
            PyComplex_CheckExact(object) || PyBytes_CheckExact(object) || PyBool_Check(object) || object == Py_None;
 }
+// Whether `copy.deepcopy` returns an object as it is.
+inline bool is_kept_by_deepcopy(PyObject *object) {
+    return is_constant(object) || PyType_Check(object) || PyFunction_Check(object) || PyCFunction_CheckExact(object) ||
+           PyRange_Check(object) || object == Py_Ellipsis;
+}
 
 // About how many bytes a small constant takes; 0 for a large one, and for anything else.
 inline size_t small_constant_size(PyObject *object) {

@@ -39,9 +39,9 @@ void make_constants() {
     made.new_object = imported("copyreg", "__newobj__");
     made.short_repr = imported("pydag.structure.text", "short_repr");
     made.bounded_repr = imported("pydag.structure.text", "bounded_repr");
-    made.unopened_hint = imported("pydag.structure.hints", "unopened_hint");
+    made.unopened_hint = imported("pydag.structure.text", "unopened_hint");
     made.dataclass_fields = imported("dataclasses", "fields");
-    made.spec_shared = imported("pydag.sharing.shared_object", "shared_of_spec");
+    made.spec_shared = imported("pydag.structure.spec_methods", "shared_of_spec");
     made.spec_to_json = imported("pydag.structure.spec_methods", "to_json");
     made.spec_from_json = imported("pydag.structure.spec_methods", "from_json");
     made.no_items = checked(PyTuple_New(0)).release().ptr();

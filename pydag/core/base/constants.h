@@ -35,9 +35,9 @@ struct Constants {
     PyObject *tree_kinds[kNumTreeKinds];      // the members of PyTreeKind, by number
     PyObject *new_object;                     // copyreg.__newobj__
     PyObject *short_repr, *bounded_repr;      // pydag.structure.text
-    PyObject *unopened_hint;                  // pydag.structure.hints
+    PyObject *unopened_hint;                  // pydag.structure.text.unopened_hint
     PyObject *dataclass_fields;               // dataclasses.fields
-    PyObject *spec_shared;                    // pydag.sharing.shared_object.shared_of_spec
+    PyObject *spec_shared;                    // pydag.structure.spec_methods
     PyObject *spec_to_json, *spec_from_json;  // pydag.structure.spec_methods
     PyObject *no_items;                       // ()
     PyObject *empty_text;                     // ""

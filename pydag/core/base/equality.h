@@ -15,7 +15,6 @@ namespace pydag {
 // May run Python code.
 bool are_equal_objects(nb::handle a, nb::handle b);
 
-// Compares two objects and their items, without recursion.
 // The result of comparing two objects without their items.
 enum class Sameness { kSame, kDifferent, kByItems };
 constexpr Sameness as_sameness(bool is_same) { return is_same ? Sameness::kSame : Sameness::kDifferent; }
@@ -29,7 +28,8 @@ struct ItemPairs {
     }
 };
 
-// `compare(a, b, pairs)`: compares two objects that aren't the same object. For kByItems it fills `pairs`.
+// Compares two objects and their items, without recursion. `compare(a, b, pairs)`: compares two objects that aren't the
+// same object. For kByItems it fills `pairs`.
 template <class Compare>
 bool are_same_in_pairs(nb::handle a, nb::handle b, Compare compare) {
     // A pair that comes again, shared or by a cycle, is being compared already.
@@ -60,5 +60,8 @@ inline bool is_tuple_of_items(nb::handle object) {
     return PyTuple_Check(object.ptr()) && type->tp_richcompare == PyTuple_Type.tp_richcompare &&
            type->tp_hash == PyTuple_Type.tp_hash;
 }
+
+// Whether two leaves are arrays of different shapes. Runs Python code: `shape` may be a property.
+bool differ_in_shape(nb::handle leaf, nb::handle other);
 
 }  // namespace pydag

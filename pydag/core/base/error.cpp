@@ -72,6 +72,7 @@ void refuse_torch_module(nb::handle tree) {
     if (!is_heap_type(type)) return;
     const nb::object library = find_in_dict(nb::handle(PyImport_GetModuleDict()), nb::handle(constants.torch_nn));
     if (!library.is_valid()) return;
+    // GCOVR_EXCL_START: PyTorch, as by `make test-torch`
     const nb::object cls = nb::steal(PyObject_GetAttr(library.ptr(), constants.torch_module));
     PyErr_Clear();  // a library that is still being imported has no such class yet
     if (!cls.is_valid() || !PyType_Check(cls.ptr())) return;
@@ -81,6 +82,7 @@ void refuse_torch_module(nb::handle tree) {
          "  Give pydag.integrations.torch.module_tree(module), the tree of its parameters and buffers. To a file: "
          "save(path, module.state_dict()).",
          type->tp_name);
+    // GCOVR_EXCL_STOP
 }
 
 nb::object short_repr(nb::handle object) {

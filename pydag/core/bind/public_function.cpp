@@ -118,7 +118,7 @@ void add_operations(nb::module_ &module, std::span<const Operation> operations) 
 }
 
 void fail_unexpected(nb::handle keyword) {
-    call(checked(PyObject_GetAttrString(nb::module_::import_("pydag.public.hints").ptr(), "raise_unexpected")),
+    call(checked(PyObject_GetAttrString(nb::module_::import_("pydag.public.options").ptr(), "raise_unexpected")),
          keyword);
     fail(PyExc_TypeError, "got an unexpected keyword argument %R", keyword.ptr());
 }

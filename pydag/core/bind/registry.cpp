@@ -4,12 +4,12 @@
 #include "base/error.h"
 #include "bind/bind.h"
 #include "bind/operation.h"
-#include "rewrites/deref.h"
+#include "rewrites/rewrites.h"
 #include "spec/cache.h"
+#include "types/classes.h"
 #include "types/fields.h"
 #include "types/key_table.h"
-#include "types/own_registrations.h"
-#include "types/tuple_class.h"
+#include "types/registration.h"
 
 namespace pydag {
 

@@ -7,14 +7,12 @@
 #include "bind/arguments.h"
 #include "bind/bind.h"
 #include "bind/operation.h"
-#include "structure/explain.h"
+#include "structure/compare.h"
 #include "structure/listing.h"
 #include "structure/paths.h"
 #include "structure/prefix.h"
 #include "structure/select.h"
-#include "structure/sharing.h"
-#include "walks/match.h"
-#include "walks/unflatten.h"
+#include "walks/walks.h"
 
 namespace pydag {
 namespace {

@@ -7,11 +7,9 @@
 #include "bind/bind.h"
 #include "bind/operation.h"
 #include "optree_api/specs.h"
-#include "spec/children.h"
 #include "structure/paths.h"
 #include "structure/prefix.h"
-#include "walks/fold.h"
-#include "walks/match.h"
+#include "walks/walks.h"
 
 namespace pydag {
 namespace {

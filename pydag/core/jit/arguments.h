@@ -6,7 +6,7 @@
 
 #include "base/tuples.h"
 #include "structure/structure.h"
-#include "walks/flatten_pure.h"
+#include "walks/flatten.h"
 
 namespace pydag {
 

@@ -11,6 +11,7 @@
 #include "spec/spec_key.h"
 #include "structure/compare.h"
 #include "walks/flatten.h"
+#include "walks/node_answers.h"
 
 #include <algorithm>
 #include <functional>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/box.h"
-#include "walks/flatten_pure.h"
+#include "walks/flatten.h"
 
 #include <vector>
 

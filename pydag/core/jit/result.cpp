@@ -5,7 +5,7 @@
 #include "base/constants.h"
 #include "base/tuples.h"
 #include "spec/spec.h"
-#include "walks/unflatten.h"
+#include "walks/walks.h"
 
 #include <atomic>
 

@@ -5,7 +5,7 @@
 #include "base/tuples.h"
 #include "jit/result.h"
 #include "spec/spec.h"
-#include "walks/update.h"
+#include "walks/walks.h"
 
 namespace pydag {
 namespace {

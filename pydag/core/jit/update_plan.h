@@ -38,7 +38,7 @@ nb::object make_updated(nb::handle parts);
 // That tuple.
 nb::object open_updated(nb::handle updated);
 
-// Writes these leaves, a tuple or list, into a tree as the plan says; see walks/update.h. Returns the list of the
+// Writes these leaves, a tuple or list, into a tree as the plan says; see walks/walks.h. Returns the list of the
 // objects at the plan's origins. TypeError if the numbers of positions and leaves differ.
 nb::object carry_out(nb::handle plan, nb::handle tree, nb::handle leaves);
 // Writes what a function has returned, an Updated, into its arguments. `result`: its built result, which is returned

@@ -4,7 +4,7 @@
 #include "base/buffer.h"
 #include "base/constants.h"
 #include "base/equality.h"
-#include "types/values.h"
+#include "types/classes.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,7 +10,7 @@ nb::object names_to_ask_for(PyObject *box) {
     return RegistrationBox::of(box).names;
 }
 
-// The name that a key says: null where that is for Python code to find out. `plain` is `Registration::plain_keys`.
+// The name in a key; null if only Python code can find it. `plain` is `Registration::plain_keys`.
 nb::object name_in(PyObject *key, const nb::object &plain) {
     for (Py_ssize_t i = 0; i + 2 < PyTuple_GET_SIZE(plain.ptr()); i += 3) {
         if (PyTuple_GET_ITEM(plain.ptr(), i) != as_object(Py_TYPE(key))) continue;
@@ -20,9 +20,9 @@ nb::object name_in(PyObject *key, const nb::object &plain) {
     return nb::object();
 }
 
-// What the library says of an instance, with a key for each child; null members where it has no such function, or
-// where the keys aren't plain.
-Said ask_with_keys(PyObject *object, PyObject *box) {
+// Opens an instance by the function of its library that gives a key for each child. Null members if there is no such
+// function, or if the keys aren't plain.
+FlattenResult ask_with_keys(PyObject *object, PyObject *box) {
     nb::object open, plain;
     {
         const Locked locked(box);
@@ -47,7 +47,7 @@ Said ask_with_keys(PyObject *object, PyObject *box) {
             tuple_of(names.data(), names.size())};
 }
 
-// The names of an instance's children, as the library says them that registered its class; or None.
+// The names that the library which registered a class gives to the children of an instance; or None.
 nb::object names_of(PyObject *object, PyObject *registration, Py_ssize_t count, bool may_ask) {
     nb::object names = names_to_ask_for(registration);
     const bool are_known = names.is_valid() && (names.is_none() || PyTuple_CheckExact(names.ptr()));
@@ -58,14 +58,14 @@ nb::object names_of(PyObject *object, PyObject *registration, Py_ssize_t count, 
 
 }  // namespace
 
-Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &options) {
+FlattenResult ask_function(PyObject *object, PyObject *registration, const OpenOptions &options) {
     const nb::object type = class_of(object);
     const Registration &known = RegistrationBox::of(registration);
     if (options.wants_entries && options.asks_names) {
-        Said said = ask_with_keys(object, registration);
-        if (said.children.is_valid()) {
-            detail::checked_count(object, PyTuple_GET_SIZE(said.children.ptr()));
-            return said;
+        FlattenResult result = ask_with_keys(object, registration);
+        if (result.children.is_valid()) {
+            detail::checked_count(object, PyTuple_GET_SIZE(result.children.ptr()));
+            return result;
         }
     }
     const nb::object flatten = known.library_flatten.is_valid() ? known.library_flatten : known.flatten;
@@ -81,22 +81,23 @@ Said ask_function(PyObject *object, PyObject *registration, const OpenOptions &o
              "Object of type '%.200s' is not an instance of 'iterable': the children that the flatten "
              "function for type %R returned",
              Py_TYPE(children)->tp_name, type.ptr());
-    Said said = {checked(PySequence_Tuple(children)), nb::borrow(PyTuple_GET_ITEM(parts.ptr(), 1)), nb::none()};
-    const Py_ssize_t count = PyTuple_GET_SIZE(said.children.ptr());
+    FlattenResult result = {checked(PySequence_Tuple(children)), nb::borrow(PyTuple_GET_ITEM(parts.ptr(), 1)),
+                            nb::none()};
+    const Py_ssize_t count = PyTuple_GET_SIZE(result.children.ptr());
     if (options.wants_entries && size == 3 && PyTuple_GET_ITEM(parts.ptr(), 2) != Py_None) {
-        said.entries = checked(PySequence_Tuple(PyTuple_GET_ITEM(parts.ptr(), 2)));
-        if (PyTuple_GET_SIZE(said.entries.ptr()) != count)
+        result.entries = checked(PySequence_Tuple(PyTuple_GET_ITEM(parts.ptr(), 2)));
+        if (PyTuple_GET_SIZE(result.entries.ptr()) != count)
             fail(PyExc_RuntimeError,
                  "PyTree custom flatten function for type %R returned inconsistent number of "
                  "children (%zd) and number of entries (%zd).",
-                 type.ptr(), count, PyTuple_GET_SIZE(said.entries.ptr()));
-        if (!is_filled(said.entries)) fail_unfilled();
+                 type.ptr(), count, PyTuple_GET_SIZE(result.entries.ptr()));
+        if (!is_filled(result.entries)) fail_unfilled();
     } else if (options.wants_entries && count > 0) {
-        said.entries = names_of(object, registration, count, options.asks_names);
+        result.entries = names_of(object, registration, count, options.asks_names);
     }
     detail::checked_count(object, count);
-    if (!is_filled(said.children)) fail_unfilled();
-    return said;
+    if (!is_filled(result.children)) fail_unfilled();
+    return result;
 }
 
 }  // namespace pydag

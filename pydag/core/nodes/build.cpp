@@ -113,9 +113,11 @@ nb::object build_default_dict(PyObject *const *refs, Stack &values, size_t base)
     return fill_dict(mapping.keys(), call(type, nb::handle(mapping.default_factory())), values, base);
 }
 
+// GCOVR_EXCL_START: Python 3.15 has frozendicts
 nb::object build_frozen_dict(PyObject *const *refs, Stack &values, size_t base) {
     return new_frozen_dict(build_dict(refs, values, base));
 }
+// GCOVR_EXCL_STOP
 
 nb::object build_deque(PyObject *const *refs, Stack &values, size_t base) {
     const nb::handle type(as_object(constants.deque));

@@ -68,8 +68,9 @@ inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, si
             return build_ordered_dict(refs, values, base);
         case Kind::kDefaultDict:
             return build_default_dict(refs, values, base);
-        case Kind::kFrozenDict:
+        case Kind::kFrozenDict:  // GCOVR_EXCL_START: Python 3.15
             return build_frozen_dict(refs, values, base);
+        // GCOVR_EXCL_STOP
         case Kind::kDeque:
             return build_deque(refs, values, base);
         case Kind::kStructSequence:
@@ -78,11 +79,12 @@ inline nb::object build_node(Kind kind, PyObject *const *refs, Stack &values, si
             return build_custom(refs, values, base, once);
         case Kind::kFields:
             return build_fields(refs, values, base);
-        case Kind::kLeaf:
+        case Kind::kLeaf:  // GCOVR_EXCL_START: nobody builds these
         case Kind::kAlias:
             break;
     }
     nb::raise("leaves and aliases are not built");
+    // GCOVR_EXCL_STOP
 }
 
 // A node without content that gets it later; None for kinds that are made with it.

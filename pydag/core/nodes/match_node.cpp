@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nodes/match_node.h"
+#include "nodes/nodes.h"
 
 #include "base/constants.h"
 #include "base/equality.h"
@@ -52,12 +52,12 @@ void check_kind(Node node, PyObject *const *refs, nb::handle object, const TypeI
          type.ptr(), class_difference(expected, type).c_str(), short_repr(object).ptr());
 }
 
-// Whether an opened object of the node's kind and class fits the node. What a flatten function gives is compared
+// Whether an object of the node's kind and class fits the node. What a flatten function gives is compared
 // before the children are counted: mostly it says better what differs.
-Fit fit_opened(Node node, PyObject *const *refs, Node opened, PyObject *const *found, std::vector<uint32_t> &order) {
-    if (node.kind != Kind::kCustom) return fit_node(node, refs, opened, found, order);
+Fit fit_actual(Node node, PyObject *const *refs, Node actual, PyObject *const *found, std::vector<uint32_t> &order) {
+    if (node.kind != Kind::kCustom) return fit_node(node, refs, actual, found, order);
     if (!are_equal_objects(CustomRefs{refs}.aux_data(), CustomRefs{found}.aux_data())) return Fit::kOtherData;
-    return node.count == opened.count ? Fit::kFits : Fit::kOtherCount;
+    return node.count == actual.count ? Fit::kFits : Fit::kOtherCount;
 }
 
 // Sorts the children on the stack from the order of the object to that of the node.
@@ -77,11 +77,11 @@ void match_node(Node node, PyObject *const *refs, nb::handle object, Namespace &
     Refs found;
     const size_t base = stack.size();
     const uint32_t count = open_node(object.ptr(), info, options, stack, found);
-    const Node opened = {info.kind, false, 0, count};
+    const Node actual = {info.kind, false, 0, count};
     std::vector<uint32_t> order;
-    const Fit fit = fit_opened(node, refs, opened, found.data(), order);
+    const Fit fit = fit_actual(node, refs, actual, found.data(), order);
     if (fit != Fit::kFits)
-        fail(PyExc_ValueError, "%s; %s: %U.", misfit(fit, node, refs, opened, found.data()).c_str(),
+        fail(PyExc_ValueError, "%s; %s: %U.", misfit(fit, node, refs, actual, found.data()).c_str(),
              is_registered(node.kind) ? "value" : traits(node.kind).name, short_repr(object).ptr());
     reorder(order, stack.data() + base);
 }

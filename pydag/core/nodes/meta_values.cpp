@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nodes/meta_values.h"
+#include "nodes/nodes.h"
 
 #include "base/constants.h"
 #include "base/error.h"
@@ -22,7 +22,7 @@ bool is_plain(PyObject *value) {
            PyCFunction_Check(value);
 }
 
-// A value, and how the one that holds it leads to it.
+// A value, and the step to it from the value that holds it.
 struct Part {
     nb::object value;
     size_t holder;
@@ -34,7 +34,7 @@ void add(Parts &parts, size_t holder, nb::object value, nb::object entry, bool i
     parts.push_back({std::move(value), holder, {std::move(entry), is_attribute}});
 }
 
-// Of a tuple that isn't filled yet, what is there.
+// Adds the items of a tuple; if it isn't filled yet, those that are there.
 void add_items(Parts &parts, size_t holder, const nb::object &items) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); ++i)
         if (PyObject *const item = PyTuple_GET_ITEM(items.ptr(), i))
@@ -64,7 +64,7 @@ void add_parts(Parts &parts, size_t holder) {
             add(parts, holder, checked(PyObject_GetAttr(value, name)), nb::borrow(name), true);
 }
 
-// How the value of a field leads to a part of it.
+// The path from a field to a part of its value.
 std::string path_to(const Parts &parts, size_t part, const std::string &field) {
     Steps steps;
     for (; part != 0; part = parts[part].holder) steps.push_back(parts[part].step);

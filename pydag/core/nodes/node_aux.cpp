@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nodes/node_aux.h"
+#include "nodes/nodes.h"
 
 #include "base/equality.h"
 #include "base/tuples.h"
@@ -29,7 +29,7 @@ nb::object keys_with_order(nb::handle inserted, nb::handle order, uint32_t count
     return {};
 }
 
-// How many of these names, all in front, aren't slots of the class.
+// How many of these names, counted from the first one, aren't slots of the class.
 size_t num_in_dict(const Registration &registration, nb::handle names) {
     const auto is_slot = [&](PyObject *name) {
         return std::any_of(registration.slot_access.begin(), registration.slot_access.end(),
@@ -57,6 +57,7 @@ bool add_fields(PyObject *box, nb::handle aux, uint32_t count, Refs &refs) {
 }
 
 // The keys of a frozendict, where `aux` has them as inserted and in an order of traversal.
+// GCOVR_EXCL_START: a frozendict, of Python 3.15
 bool add_keys(nb::handle aux, uint32_t count, Refs &refs) {
     if (!is_tuple_of(aux, 2)) return false;
     nb::object keys = keys_with_order(PyTuple_GET_ITEM(aux.ptr(), 0), PyTuple_GET_ITEM(aux.ptr(), 1), count, count);
@@ -64,6 +65,7 @@ bool add_keys(nb::handle aux, uint32_t count, Refs &refs) {
     refs.push_new(std::move(keys));
     return true;
 }
+// GCOVR_EXCL_STOP
 
 nb::object key_list(PyObject *const *refs) {
     const Keys &keys = MappingRefs{refs}.keys();
@@ -107,8 +109,9 @@ nb::object aux_of_node(Kind kind, PyObject *const *refs) {
             return nb::borrow(DequeRefs{refs}.maxlen());
         case Kind::kStructSequence:
             return nb::none();
-        case Kind::kFrozenDict:
+        case Kind::kFrozenDict:  // GCOVR_EXCL_START: Python 3.15
             return tuple_of(MappingRefs{refs}.keys().tuple(), MappingRefs{refs}.keys().order());
+        // GCOVR_EXCL_STOP
         case Kind::kCustom: {
             const CustomRefs custom{refs};
             return custom.registration().is_foreign ? nb::object() : nb::borrow(custom.aux_data());
@@ -133,8 +136,9 @@ FromAux add_refs_from_aux(PyTypeObject *type, const TypeInfo &info, nb::handle a
         case Kind::kStructSequence:
             refs.push_borrowed(reinterpret_cast<PyObject *>(type));
             return FromAux::kDone;
-        case Kind::kFrozenDict:
+        case Kind::kFrozenDict:  // GCOVR_EXCL_START: Python 3.15
             return add_keys(aux, count, refs) ? FromAux::kDone : FromAux::kOtherFields;
+        // GCOVR_EXCL_STOP
         case Kind::kCustom:
             refs.push_borrowed(info.registration);
             refs.push_borrowed(aux.ptr());

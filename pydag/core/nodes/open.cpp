@@ -3,7 +3,7 @@
 
 #include "base/tuples.h"
 #include "nodes/items.h"
-#include "nodes/meta_values.h"
+#include "nodes/nodes.h"
 #include "types/fields.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ uint32_t push_mapping(PyObject *object, Items &items, nb::object keys, Stack &st
     return count;
 }
 
-// They are owned.
+// Adds what a dict holds; the items own it.
 void add_dict_items(PyObject *dict, Items &items) {
     const Locked locked(dict);
     items.reserve(static_cast<size_t>(PyDict_GET_SIZE(dict)));
@@ -30,10 +30,12 @@ void add_dict_items(PyObject *dict, Items &items) {
 
 }  // namespace
 
+// GCOVR_EXCL_START: no test has the memory for four billion children
 void fail_too_many_children(PyObject *object) {
     fail(PyExc_OverflowError, "a node can't have more than %zu children: %U", size_t{UINT32_MAX - 1},
          short_repr(reinterpret_cast<PyObject *>(Py_TYPE(object))).ptr());
 }
+// GCOVR_EXCL_STOP
 
 nb::object default_factory_of(PyObject *dict) { return checked(PyObject_GetAttr(dict, constants.default_factory)); }
 
@@ -98,11 +100,11 @@ bool read_known_custom(PyObject *object, Node node, PyObject *const *refs, OpenO
 
 uint32_t open_custom(PyObject *object, PyObject *registration, const OpenOptions &options, Stack &stack, Refs &refs) {
     refs.push_borrowed(registration);  // so that it is owned: the function may take it out of all tables
-    Said said = ask_function(object, registration, options);
-    refs.push_new(std::move(said.aux_data));
-    refs.push_new(std::move(said.entries));
-    return push_items(&PyTuple_GET_ITEM(said.children.ptr(), 0),
-                      static_cast<uint32_t>(PyTuple_GET_SIZE(said.children.ptr())), stack);
+    FlattenResult result = ask_function(object, registration, options);
+    refs.push_new(std::move(result.aux_data));
+    refs.push_new(std::move(result.entries));
+    return push_items(&PyTuple_GET_ITEM(result.children.ptr(), 0),
+                      static_cast<uint32_t>(PyTuple_GET_SIZE(result.children.ptr())), stack);
 }
 
 // A set is copied: the object may change it, as pydantic's models do when one assigns to them.
@@ -141,29 +143,11 @@ void require_just_fields(PyObject *object, const Registration &registration) {
     }
 }
 
-// The function of another library says the same as the fields: their values, and those of the meta fields.
-uint32_t open_fields_by_function(PyObject *object, PyObject *box, Stack &stack, Refs &refs) {
-    OpenOptions options{nullptr};
-    options.wants_entries = false;
-    Said said = ask_function(object, box, options);
-    const Registration &registration = RegistrationBox::of(box);
-    const auto count = static_cast<uint32_t>(PyTuple_GET_SIZE(said.children.ptr()));
-    const bool fits = count == registration.data_access.size() && PyTuple_CheckExact(said.aux_data.ptr()) &&
-                      PyTuple_GET_SIZE(said.aux_data.ptr()) == static_cast<Py_ssize_t>(registration.meta_access.size());
-    if (!fits) fail(PyExc_RuntimeError, "%R was not flattened to its fields.", registration.type.ptr());
-    refs.push_borrowed(box);
-    refs.push_borrowed(registration.data.ptr());
-    refs.push_new(std::move(said.aux_data));
-    return push_items(&PyTuple_GET_ITEM(said.children.ptr(), 0), count, stack);
-}
-
 }  // namespace
 
 uint32_t open_fields(PyObject *object, PyObject *box, Stack &stack, Refs &refs) {
     const nb::object owned_registration = nb::borrow(box);
     const Registration &registration = RegistrationBox::of(box);
-    // What isn't in `__dict__` or a slot, the other library may find elsewhere.
-    if (registration.is_foreign && !registration.is_strict) return open_fields_by_function(object, box, stack, refs);
     nb::object meta = read_meta(object, registration);
     if (!registration.is_foreign) require_no_arrays(registration, meta);
 

@@ -4,7 +4,7 @@
 // read by walking through the instance's dict, since looking one up could compare it with a hostile
 // key.
 #include "base/tuples.h"
-#include "nodes/meta_values.h"
+#include "nodes/nodes.h"
 #include "nodes/open.h"
 #include "structure/node_refs.h"
 #include "types/fields.h"
@@ -188,7 +188,7 @@ PyObject **read_fields(PyObject *object, PyObject *box, OpenOptions &options, Re
         values = options.arena.take(names.size());
         for (uint32_t i = 0; i < items.size(); ++i) values[KeysBox::of(keys).rank(i)] = items[i];
     }
-    // Whether another value is one, or holds one, is found out where code may run.
+    // Other values may be arrays, or hold some: the walk that may run code finds out.
     if (!registration.is_foreign && !std::all_of(found, found + meta.size(), is_surely_no_array)) return nullptr;
     count = KeysBox::of(keys).size();
     refs.push_borrowed(box);

@@ -76,6 +76,7 @@ bool read_known_deque(PyObject *deque, PyObject *maxlen, uint32_t count, PyObjec
     return true;
 }
 
+// GCOVR_EXCL_START: only without the GIL, where lists change meanwhile
 bool copy_known_items(PyObject *list, Py_ssize_t count, PyObject **values, HeldBy held) {
     const Locked locked(list);
     if (PyList_GET_SIZE(list) != count) return false;
@@ -92,6 +93,7 @@ PyObject **copy_items(PyObject *list, OpenOptions &options, uint32_t &count) {
     options.held.keep(values, count);
     return values;
 }
+// GCOVR_EXCL_STOP
 
 PyObject **read_mapping(PyObject *dict, bool is_ordered, OpenOptions &options, Refs &refs, uint32_t &size) {
     PyObject **names, **found;

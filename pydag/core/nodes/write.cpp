@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nodes/write.h"
+#include "nodes/nodes.h"
 
 #include "base/error.h"
 #include "structure/node_refs.h"
@@ -76,7 +76,7 @@ void write_children(Kind kind, PyObject *const *refs, PyObject *object, PyObject
             [[fallthrough]];
         }
         default:
-            nb::raise("children of this kind of node can't be changed");
+            nb::raise("children of this kind of node can't be changed");  // GCOVR_EXCL_LINE: nobody tries to
     }
 }
 

@@ -6,7 +6,7 @@
 #include "structure/node_difference.h"
 #include "structure/prefix.h"
 #include "structure/writer.h"
-#include "walks/same_answer.h"
+#include "walks/walks.h"
 
 #include <algorithm>
 

@@ -3,8 +3,7 @@
 
 #include "base/error.h"
 #include "nodes/open.h"
-#include "spec/children.h"
-#include "structure/namespaces.h"
+#include "structure/compare.h"
 #include "structure/writer.h"
 
 namespace pydag {

@@ -5,7 +5,6 @@
 #include "base/pair_set.h"
 #include "structure/compare.h"
 #include "structure/descent.h"
-#include "structure/namespaces.h"
 #include "structure/node_difference.h"
 #include "structure/prefix.h"
 #include "structure/writer.h"

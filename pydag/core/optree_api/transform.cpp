@@ -3,8 +3,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "spec/children.h"
-#include "structure/namespaces.h"
+#include "structure/compare.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "structure/writer.h"

@@ -13,7 +13,7 @@
 #include "base/interrupt.h"
 #include "base/tuples.h"
 #include "nodes/build.h"
-#include "nodes/node_aux.h"
+#include "nodes/nodes.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
@@ -132,7 +132,7 @@ private:
 }  // namespace
 
 nb::object to_treespec(const Structure &structure) {
-    const nb::object helpers = nb::module_::import_("pydag.sharing.treespec");
+    const nb::object helpers = nb::module_::import_("pydag.sharing.deref");
     const nb::object from_state = helpers.attr("from_state"), open_as_optree = helpers.attr("open_as_optree");
     return call(from_state, Unfolding(structure, open_as_optree).run());
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/deref.h"
+#include "rewrites/rewrites.h"
 
 #include "base/constants.h"
 #include "base/interrupt.h"
-#include "nodes/node_aux.h"
+#include "nodes/nodes.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/fields.h"
 #include "types/keys.h"
-#include "walks/unflatten.h"
+#include "walks/walks.h"
 
 namespace pydag {
 namespace {

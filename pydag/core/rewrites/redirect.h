@@ -9,7 +9,7 @@
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "walks/flatten.h"
-#include "walks/unflatten.h"
+#include "walks/walks.h"
 
 #include <map>
 

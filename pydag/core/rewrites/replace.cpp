@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rewrites/tie.h"
+#include "rewrites/rewrites.h"
 
 #include "base/interrupt.h"
 #include "structure/cursor.h"
 #include "structure/paths.h"
-#include "walks/unflatten.h"
+#include "walks/walks.h"
 
 namespace pydag {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nodes/node_aux.h"
-#include "rewrites/deref.h"
+#include "nodes/nodes.h"
 #include "rewrites/redirect.h"
+#include "rewrites/rewrites.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
 #include "types/fields.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/pair_set.h"
-#include "rewrites/tie.h"
+#include "rewrites/rewrites.h"
 #include "spec/spec.h"
-#include "walks/match.h"
-#include "walks/unflatten.h"
+#include "walks/walks.h"
 
 #include <utility>
 #include <vector>

@@ -7,7 +7,6 @@
 #include "structure/node_difference.h"
 #include "structure/paths.h"
 #include "structure/select.h"
-#include "structure/shapes.h"
 
 namespace pydag {
 namespace {

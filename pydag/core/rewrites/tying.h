@@ -5,7 +5,7 @@
 #pragma once
 
 #include "rewrites/redirect.h"
-#include "rewrites/tie.h"
+#include "rewrites/rewrites.h"
 
 #include <unordered_map>
 
@@ -20,13 +20,20 @@ using Redirects = std::unordered_map<uint32_t, Redirect>;
 class Tying : public Redirection<Tying> {
 public:
     Tying(const IndexedStructure &tree, const Leaves &leaves, const FlattenOptions &options, const Redirects &redirects,
-          nb::handle copy_leaf = nb::handle())
-        : Redirection(tree, leaves, options), redirects_(redirects), copy_leaf_(copy_leaf) {}
+          nb::handle copy_leaf = nb::handle(), uint32_t most_copies = UINT32_MAX)
+        : Redirection(tree, leaves, options), redirects_(redirects), copy_leaf_(copy_leaf), most_copies_(most_copies) {}
 
     Place target_of(Place slot) {
         const auto found = redirects_.find(slot.position);
         if (found == redirects_.end()) return {tree_.resolve(slot.position), slot.copy};
-        return {found->second.target, found->second.is_copy ? ++num_copies_ : slot.copy};
+        if (!found->second.is_copy) return {found->second.target, slot.copy};
+        // What is untied in an object is untied in each copy of it, so paths through one another multiply.
+        if (num_copies_ == most_copies_)
+            fail(PyExc_ValueError,
+                 "the paths lead through each other, and untying them takes more than %u copies\n"
+                 "  Untie a few of them in one call, and others in the next.",
+                 most_copies_);
+        return {found->second.target, ++num_copies_};
     }
     uint32_t write(Place node) {
         write_unchanged(node.position);
@@ -46,7 +53,7 @@ public:
 private:
     const Redirects &redirects_;
     nb::handle copy_leaf_;
-    uint32_t num_copies_ = 0;
+    uint32_t most_copies_, num_copies_ = 0;
 };
 
 // The slots to which paths lead. ValueError for a path that leads nowhere. `paths`: a tuple of tuples of entries.

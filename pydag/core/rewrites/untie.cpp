@@ -96,7 +96,8 @@ nb::object untie(nb::handle root, nb::handle paths, nb::handle copy_leaf, const 
     const IndexedStructure tree(structure);
     const bool is_whole = PyTuple_GET_SIZE(paths.ptr()) == 0;
     const Redirects redirects = is_whole ? untie_all(tree) : untie_slots(tree, find_slots(tree, paths));
-    Tying walk(tree, parts.leaves(), options, redirects, copy_leaf);
+    constexpr uint32_t kMostCopies = 1 << 20;
+    Tying walk(tree, parts.leaves(), options, redirects, copy_leaf, is_whole ? UINT32_MAX : kMostCopies);
     walk.run();
     return walk.build();
 }

@@ -4,9 +4,9 @@
 #include "base/constants.h"
 #include "base/identity_table.h"
 #include "base/interrupt.h"
+#include "types/classes.h"
 #include "types/key_table.h"
 #include "types/registry.h"
-#include "types/tuple_class.h"
 
 #include <algorithm>
 

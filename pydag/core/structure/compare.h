@@ -6,7 +6,10 @@
 // function that was compiled for one structure is run only for interchangeable ones.
 #pragma once
 
+#include "base/error.h"
 #include "structure/structure.h"
+
+#include <string>
 
 namespace pydag {
 
@@ -32,5 +35,23 @@ bool are_interchangeable(PyObject *a, PyObject *b);
 constexpr bool is_compared(Role role) { return role != Role::kEntries; }
 // Whether two references of the same role are equal.
 bool equal_refs(Role role, PyObject *a, PyObject *b);
+
+// Where two structures differ, in words: empty only for structures that are equal. Names the first few nodes that
+// differ by their paths and counts the others; doesn't compare below a node that differs. Linear in the nodes. May run
+// Python code, as `==` of specs may. `exactly`: also names nodes that are equal but not interchangeable.
+std::string explain(const Structure &a, const Structure &b, bool exactly, const Roots &roots);
+
+// The namespaces of structures that are put together. The empty namespace goes with every other namespace in which the
+// classes are registered in the same way.
+
+// Whether structures of both may be put together: the names are equal, or one of them is empty.
+bool are_compatible(nb::handle a, nb::handle b);
+
+// ValueError if a class in a structure of the empty namespace is registered differently in this namespace, or not at
+// all. `purpose`: "merged", "transformed", ... May run Python code.
+void check_registrations(const Structure &structure, nb::handle namespace_, const char *purpose);
+
+// The namespace of a structure that is made of two. ValueError where they don't go together.
+nb::object merge_namespaces(const Structure &a, const Structure &b);
 
 }  // namespace pydag

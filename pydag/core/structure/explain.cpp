@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "structure/explain.h"
-
 #include "base/interrupt.h"
 #include "structure/compare.h"
 #include "structure/cursor.h"
-#include "structure/namespaces.h"
 #include "structure/node_difference.h"
 #include "structure/paths.h"
 

@@ -43,4 +43,14 @@ void make_kind_names();
 // roles are texts.
 nb::object node_kinds();
 
+// Nodes and leaves, each object once: aliases are not counted.
+size_t num_distinct_nodes(const Structure &structure);
+
+// The number of leaves when every path is followed: a Python int.
+nb::object num_paths(const Structure &structure);
+
+// A list of (index, kind, type), one for each shared object: `kind` a PyTreeKind, `type` None for a leaf. The listing
+// says where the object is held: to write out all paths here could take the square of the depth.
+nb::object shared_of(const Structure &structure);
+
 }  // namespace pydag

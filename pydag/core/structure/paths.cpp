@@ -6,8 +6,8 @@
 #include "base/tuples.h"
 #include "structure/cursor.h"
 #include "structure/node_refs.h"
+#include "types/classes.h"
 #include "types/registry.h"
-#include "types/tuple_class.h"
 
 namespace pydag {
 namespace {

@@ -4,13 +4,13 @@
 #include "base/equality.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "structure/compare.h"
 #include "structure/cursor.h"
 #include "structure/indexed_structure.h"
-#include "structure/namespaces.h"
 #include "structure/node_difference.h"
 #include "structure/node_refs.h"
 #include "structure/paths.h"
-#include "types/key_match.h"
+#include "types/keys.h"
 
 #include <algorithm>
 

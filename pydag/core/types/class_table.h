@@ -3,7 +3,7 @@
 // What is known of classes, by address.
 //
 // A class may die, and another one get its address. So an entry has a weak reference to its class, and
-// counts only while that is still there. To be told of the death by a callback is not enough: a collector
+// counts only while that is still there. A callback at its death would not be enough: a collector
 // that finds the class in garbage may clear the weak reference without calling back. A class that is no heap
 // type lives for ever and needs none.
 #pragma once

@@ -17,7 +17,7 @@ namespace {
 
 bool is_slot(const PyMemberDef &member) { return member.type == T_OBJECT_EX && member.flags == 0; }
 
-// What a class or one that it inherits from has under a name, and which of them it is.
+// An attribute of a class, and the class that has it: the class itself, or one that it inherits from.
 struct ClassAttribute {
     nb::object value;  // null if there is none
     PyTypeObject *owner = nullptr;

@@ -20,7 +20,7 @@ nb::object own_slots(nb::handle type);
 // The offset of the slot that holds the attribute; 0 if that is in `__dict__`.
 Py_ssize_t slot_offset(PyTypeObject *type, PyObject *name);
 
-// What a class has under a name, or inherits; null if nothing. No code of its runs.
+// The attribute of a class, its own or an inherited one; null if there is none. Runs no code of the class.
 nb::object find_class_attribute(PyTypeObject *type, PyObject *name);
 inline bool has_class_attribute(PyTypeObject *type, PyObject *name) {
     return find_class_attribute(type, name).is_valid();
@@ -29,13 +29,14 @@ inline bool has_class_attribute(PyTypeObject *type, PyObject *name) {
 // Whether an assignment to the attribute goes to something that the class has, such as a property or a slot.
 bool takes_assignment(PyTypeObject *type, PyObject *name);
 
-// The attribute, as a new reference; AttributeError if it is not set. If only the class has it, and it is
-// no descriptor, that is taken: a dataclass keeps defaults there. May run the code of a key in `__dict__`
-// that is no exact string.
+// The attribute, as a new reference; AttributeError if it is not set. If the instance has none, an
+// attribute of the class counts, unless it is a descriptor: a dataclass keeps defaults there. May run the code of a key
+// in `__dict__` that is no exact string.
 nb::object read_field(PyObject *object, const FieldAccess &field);
 // The `__dict__` of an instance; null, and no error, where it has none or can't make it.
 nb::object instance_dict(PyObject *object);
-// What a dict has under this very key object; null if nothing. Keys aren't compared, so no Python code runs.
+// The value that a dict has for this very key object; null if there is none. Keys aren't compared, so no Python code
+// runs.
 nb::object find_by_address(PyObject *dict, PyObject *key);
 // A `__slots__` member: owned by the instance, or null where it is not set.
 inline PyObject *&slot_at(PyObject *object, Py_ssize_t offset) {

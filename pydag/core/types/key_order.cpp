@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "types/key_order.h"
+#include "types/keys.h"
 
 #include "base/identity_table.h"
 #include "base/tuples.h"

@@ -7,6 +7,9 @@
 #include "base/box.h"
 #include "base/threads.h"
 
+#include <string>
+#include <vector>
+
 namespace pydag {
 
 // A dict that is copied. Copying locks it, so where threads run at the same time it belongs to the thread that came
@@ -30,7 +33,7 @@ private:
 #endif
 };
 
-// In memory the keys follow it, and then the two permutations of key_order.h: one allocation for all.
+// In memory the keys follow the struct, and then the two permutations of `ascending_order`: one allocation for all.
 struct Keys {
     static constexpr size_t kItemSize = sizeof(PyObject *) + 2 * sizeof(uint32_t);
 
@@ -62,7 +65,7 @@ struct Keys {
     PyObject **inserted() { return reinterpret_cast<PyObject **>(this + 1); }
     PyObject *const *inserted() const { return reinterpret_cast<PyObject *const *>(this + 1); }
     PyObject *inserted_key(uint32_t i) const { return inserted()[i]; }
-    // The index of each key in traversal order, and behind those the reverse permutation: see key_order.h.
+    // The index of each key in traversal order, and behind those the reverse permutation: see `ascending_order`.
     uint32_t *rank_memory() { return reinterpret_cast<uint32_t *>(inserted() + count); }
     // ranks()[i] is the index of inserted()[i] in traversal order; null if the two orders are the same.
     const uint32_t *ranks() const { return in_order ? nullptr : const_cast<Keys *>(this)->rank_memory(); }
@@ -82,22 +85,34 @@ struct Keys {
 };
 using KeysBox = Box<Keys>;
 
-// Whether a key is a constant: no code of its class says what its hash is, and how it compares with others of such
-// keys.
+// Whether a key is a constant: no Python code runs when it is hashed, or compared with other constants.
 bool has_constant_hash(PyObject *key);
 
 // The Keys of a mapping that was filled in this order, and is traversed in it.
 nb::object new_keys(PyObject *const *keys, size_t count);
-// The same, with the first `num_sorted` keys traversed in ascending order: see key_order.h. May run the keys' own
-// comparisons.
+// The same, with the first `num_sorted` keys traversed in ascending order, as `ascending_order` finds it. May run
+// the keys' own comparisons.
 nb::object new_sorted_keys(PyObject *const *keys, size_t count, size_t num_sorted);
 
-// The same keys for another purpose: whether both have equal keys in the same traversal order
-// (compared by identity, then `==`).
+// Whether both have equal keys in the same traversal order (compared by identity, then `==`).
 bool equal_keys(nb::handle a, nb::handle b);
 
 // For equal keys: whether they were inserted in the same order. Then the same permutation leads from that
 // order to the order of traversal.
 bool have_same_order(const Keys &a, const Keys &b);
+
+// Whether both have the same keys, in any order. Then `order[i]` is the index of expected.key(i) in `actual`, or
+// `order` is empty if all indices are the same. Keys are found as a dict finds them.
+bool match_keys(nb::handle expected, nb::handle actual, std::vector<uint32_t> &order);
+// In words: the keys of two nodes that don't match, and which are missing and surplus. Expected keys stand in the order
+// of traversal, all others are sorted.
+std::string key_mismatch(const Keys &expected, const Keys &actual);
+
+// Sorts the keys of a mapping. Writes two permutations to `ranks`: for each key its index in ascending order; behind
+// those, for each index in ascending order, the index of its key now. False if the keys ascend already; then what is in
+// `ranks` is of no use. Keys that don't compare are sorted by the name of their type first; if that fails too, they
+// keep their order. Runs the keys' own comparisons: that is no Python code if their hashes are constant. The caller
+// owns the keys where it may be.
+bool ascending_order(PyObject *const *keys, uint32_t count, uint32_t *ranks);
 
 }  // namespace pydag

@@ -48,7 +48,7 @@ public:
     static NamespaceRef get(nb::handle name);
     ~Namespace();
     nb::handle name() const { return name_; }
-    // Another namespace, even one of the same name that comes after this one is gone, has another.
+    // No two namespaces have the same one, even if one gets the name of another that is gone.
     uint64_t id() const { return id_; }
     bool is_used() const { return num_users_ > 0; }
 
@@ -81,7 +81,7 @@ private:
     friend void forget_own_types();
     friend void forget_type(PyTypeObject *type);
     Namespace(nb::handle name, uint64_t id);
-    // What the table said last of a class.
+    // A recent answer of the table.
     struct Recent {
         PyObject *type = nullptr;
         PyObject *const *address = &type;  // holds the class while it lives: here, or in a weak reference

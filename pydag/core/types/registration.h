@@ -26,12 +26,12 @@ struct Registration {
     nb::object flatten;     // (object) -> (children, aux_data[, entries]); None where no instance needs it
     nb::object unflatten;   // (aux_data, children) -> object; None likewise
     nb::object path_entry_type;
-    // Of another library's class whose `flatten` also asks for the names of the children, the two apart: the
-    // library's function, and the names that all instances give to their children, None if they give none, or
+    // For a class of another library whose `flatten` also asks for the names of the children: the library's own
+    // function, and the names that all instances give to their children, None if they give none, or
     // (object, count) -> these names where they may depend on the instance. Null for other classes.
     nb::object library_flatten, names;
-    // Of such a class whose names the library gives as keys beside the children: (object) -> (pairs, aux_data), or
-    // None; and which keys say a name, three items each: the class of the key, its attribute that has the name, and
+    // For such a class whose names the library gives as keys beside the children: (object) -> (pairs, aux_data), or
+    // None; and which keys hold a name, three items each: the class of the key, its attribute that has the name, and
     // the class of the name. A name that isn't among them is asked for by `names`. Null for other classes.
     nb::object open_with_keys, plain_keys;
     nb::object resolve_fields;  // () -> (data, slots, meta[, cached]), until fields are first used
@@ -54,7 +54,7 @@ struct Registration {
     // `flatten`, since only the library that registered the class knows what else there may be.
     bool is_strict = false;
     // Opens and builds instances where it can; else the two functions do. Null: they always do.
-    // Whoever lets it run Python code keeps it meanwhile.
+    // A caller that lets it run Python code owns it meanwhile.
     std::shared_ptr<StandIn> stand_in;
     // Where the fields were named: whether an instance must have no other attributes, which would be lost.
     bool must_have_just_fields() const { return is_strict || !is_foreign; }
@@ -76,8 +76,24 @@ inline nb::object path_entry_type_of(PyObject *box) {
     return RegistrationBox::of(box).path_entry_type;
 }
 
-// Whether two registrations open and build a class in the same way. A class of another library may
-// have had its registration read twice.
+// Whether two registrations open and build a class in the same way: that of a class of another
+// library may have been read twice.
 bool same_registration(nb::handle a, nb::handle b);
+
+// The registrations that were made with pydag itself, by class and namespace.
+//
+// A class is found by its address; its registration owns the class. This is no dict, because a dict would
+// call the `__hash__` and `__eq__` of a metaclass, and others could find the dict and change it. All threads share it,
+// and ask it only for classes that they haven't seen before.
+
+// The registration of a class in just this namespace, an exact str; null if there is none.
+nb::object find_own(nb::handle namespace_, nb::handle type);
+// False, and nothing is added, where there is one.
+bool add_own(nb::handle registration);
+// Removes it and returns it; null where there is none.
+nb::object remove_own(nb::handle namespace_, nb::handle type);
+
+// A list of (namespace, class) for each of them, in no order.
+nb::object registered_classes();
 
 }  // namespace pydag

@@ -5,9 +5,9 @@
 #include "base/dict_watch.h"
 #include "base/error.h"
 #include "base/tuples.h"
+#include "types/classes.h"
 #include "types/fields.h"
-#include "types/own_registrations.h"
-#include "types/tuple_class.h"
+#include "types/registration.h"
 
 #include <algorithm>
 #include <atomic>

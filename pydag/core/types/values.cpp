@@ -5,7 +5,7 @@
 #include "base/equality.h"
 #include "base/stack_room.h"
 #include "base/text_hash.h"
-#include "types/dataclass_values.h"
+#include "types/classes.h"
 
 #include <bit>
 #include <cmath>
@@ -43,7 +43,41 @@ nb::object attributes_of(PyObject *object, std::initializer_list<PyObject *> nam
     return values.take_tuple();
 }
 
-// What an object consists of, in a row; null for what isn't compared by parts, and for what somebody hasn't filled yet.
+bool is_true(nb::handle object, PyObject *name) {
+    return checked(PyObject_IsTrue(checked(PyObject_GetAttr(object.ptr(), name)).ptr())) != 0;
+}
+
+// Whether a class has a method that `@dataclass` wrote: such a function stands in no file.
+bool has_written(const nb::object &names, PyObject *name) {
+    const nb::object method = find_in_dict(names, name);
+    if (!method.is_valid() || !PyFunction_Check(method.ptr())) return false;
+    const auto *const code = reinterpret_cast<PyCodeObject *>(PyFunction_GET_CODE(method.ptr()));
+    return PyUnicode_CompareWithASCIIString(code->co_filename, "<string>") == 0;
+}
+
+// The values that a frozen dataclass is compared by: a tuple; null for any other object, and for a class that says
+// itself how it is compared or hashed. `@dataclass` writes how it is compared and hashed, as a tuple of these values:
+// so they say what it is, down to the sign of zero.
+nb::object dataclass_values(PyObject *object) {
+    if (!is_heap_type(Py_TYPE(object))) return nb::object();
+    const nb::object type = class_of(object);
+    const nb::object names = dict_of_class(Py_TYPE(object));
+    const nb::object parameters = find_in_dict(names, constants.dataclass_params);
+    if (!parameters.is_valid() || !is_true(parameters, constants.frozen) || !is_true(parameters, constants.eq) ||
+        !has_written(names, constants.eq_method) || !has_written(names, constants.hash_method))
+        return nb::object();
+    const nb::object fields = checked(PySequence_Tuple(call(nb::handle(constants.dataclass_fields), type).ptr()));
+    RefBuffer<8> values;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields.ptr()); ++i) {
+        const nb::handle field(PyTuple_GET_ITEM(fields.ptr(), i));
+        if (!is_true(field, constants.compare)) continue;
+        const nb::object name = checked(PyObject_GetAttr(field.ptr(), constants.name));
+        values.push_new(checked(PyObject_GetAttr(object, name.ptr())));
+    }
+    return values.take_tuple();
+}
+
+// The parts of an object, as a tuple; null if it isn't compared by its parts, or isn't filled yet.
 nb::object items_of(PyObject *object, Namespace *space) {
     if (PyTuple_Check(object)) {
         if (!is_tuple(object, space) || !is_filled(object)) return nb::object();
@@ -151,15 +185,6 @@ private:
 };
 
 }  // namespace
-
-bool is_of_numpy(PyTypeObject *type, std::string_view name) {
-    const nb::object bases = mro_of(type);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.ptr()); ++i) {
-        auto *const base = reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i));
-        if (!is_heap_type(base) && base->tp_name == name) return true;
-    }
-    return false;
-}
 
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space) {
     return a.is(b) || (Py_TYPE(a.ptr()) == Py_TYPE(b.ptr()) && ValueComparison(space).run(a, b));

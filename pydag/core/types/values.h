@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which values are one: those of one type that are equal, down to the sign of zero. 1, True and 1.0 are three, 0.0 and
-// -0.0 two, and all NaNs are one. The same holds within what is compared by its parts: tuples, namedtuples and
-// frozendicts, ranges; and where nothing is traced, lists, dicts, sets, slices, partials
-// and frozen dataclasses, too. So this says what a
-// compiled function is made for, in Python as well.
+// Which values are the same: those of one type that are equal, down to the sign of zero. So 1, True and 1.0 are three
+// different values, 0.0 and -0.0 two; all NaNs are the same. Tuples, namedtuples, frozendicts and ranges are compared
+// by their parts; where nothing is traced, lists, dicts, sets, slices, partials and frozen dataclasses, too. A compiled
+// function is found by values that are compared in this way, by the core and by Python code.
 #pragma once
 
 #include "base/identity_table.h"
 #include "types/registry.h"
 
 #include <map>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -19,12 +17,8 @@ namespace pydag {
 
 // With `space`: for what a tree holds, as that namespace sees it. An object is the same only as itself;
 // its `__eq__` doesn't run. Without: for keys, aux_data and static values. There other objects are compared by their
-// own
-// `==` (see base/equality.h), classes by identity.
+// own `==` (see base/equality.h), classes by identity.
 bool is_same_value(nb::handle a, nb::handle b, Namespace *space);
-
-// Whether a class is one of NumPy's, which is known by its full name, or inherits from it.
-bool is_of_numpy(PyTypeObject *type, std::string_view name);
 
 // Hashes for `is_same_value`. An object that can't be hashed has one, too.
 //
@@ -48,7 +42,7 @@ private:
     std::map<std::pair<PyObject *, int>, uint64_t> known_;  // of what has items, by the levels that count
 };
 
-// Numbers for values, 0, 1, 2 ...: those that are the same get the same number.
+// Numbers for values: 0, 1, 2 ... Values that are the same get the same number.
 class ValueTable {
 public:
     explicit ValueTable(Namespace *space = nullptr) : space_(space), hashes_(space) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/all_paths.h"
+#include "walks/walks.h"
 
 #include "base/interrupt.h"
 #include "base/tuples.h"

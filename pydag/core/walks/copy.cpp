@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/copy.h"
+#include "walks/walks.h"
 
+#include "base/constant_size.h"
 #include "base/gc_pause.h"
 #include "base/interrupt.h"
 #include "nodes/build.h"
 #include "structure/cursor.h"
 #include "walks/flatten.h"
-#include "walks/flatten_known.h"
-#include "walks/unflatten.h"
 
 namespace pydag {
 namespace {
@@ -95,7 +94,7 @@ nb::object copy_known(nb::handle tree, const FlattenOptions &options, bool only_
     if (known.must_ask() || !look_at_known(structure, tree.ptr(), options, objects)) return nb::object();
     if (structure.nodes[0].is_leaf()) return nb::object();  // which may not be a tree
     for (uint32_t i = 0; only_values && i < structure.num_nodes; ++i)
-        if (structure.nodes[i].is_leaf() && !is_value(objects[i])) return nb::object();
+        if (structure.nodes[i].is_leaf() && !is_kept_by_deepcopy(objects[i])) return nb::object();
     try {
         return KnownCopy(structure, objects.data()).run();
     } catch (nb::python_error &) {  // the other way meets the error again, and names the path

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/constant_size.h"
 #include "base/interrupt.h"
 #include "nodes/build.h"
 #include "structure/cursor.h"
 #include "structure/paths.h"
 #include "types/fields.h"
-#include "walks/copy.h"
-#include "walks/flatten.h"
-#include "walks/unflatten.h"
+#include "walks/walks.h"
 
 namespace pydag {
 namespace {
@@ -116,12 +115,12 @@ private:
     }
 
     nb::object copy_leaf(PyObject *leaf) {
-        if (!leaf_identity_ && !is_value(leaf)) forget(leaf);
+        if (!leaf_identity_ && !is_kept_by_deepcopy(leaf)) forget(leaf);
         return copy_object(leaf);
     }
 
     nb::object copy_object(PyObject *object) {
-        if (is_value(object)) return nb::borrow(object);
+        if (is_kept_by_deepcopy(object)) return nb::borrow(object);
         if (nb::object known = find(object); known.is_valid()) return known;
         return call(copier_, nb::handle(object), memo_);
     }
@@ -173,7 +172,7 @@ public:
 
 private:
     bool copy(PyObject *leaf) {
-        if (is_value(leaf)) {
+        if (is_kept_by_deepcopy(leaf)) {
             made_ = nb::borrow(leaf);
             return true;
         }

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "structure/compare.h"
 #include "walks/flatten_general.h"
-#include "walks/flatten_known.h"
+#include "walks/node_answers.h"
 
 #include <algorithm>
 

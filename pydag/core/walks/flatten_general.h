@@ -7,7 +7,7 @@
 #include "base/identity_table.h"
 #include "base/interrupt.h"
 #include "nodes/open.h"
-#include "walks/flatten_pure.h"
+#include "walks/flatten.h"
 #include "walks/frames.h"
 #include "walks/node_answers.h"
 #include "walks/opened_by_prefix.h"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/flatten_known.h"
+#include "walks/flatten.h"
 
 #include "base/interrupt.h"
 #include "base/object_set.h"
 #include "nodes/open.h"
-#include "nodes/owned_slots.h"
+#include "nodes/open_options.h"
 #include "structure/cursor.h"
 #include "walks/leaf_class.h"
+#include "walks/node_answers.h"
 
 #include <algorithm>
 #include <optional>

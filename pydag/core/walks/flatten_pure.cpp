@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/flatten_pure.h"
+#include "walks/flatten.h"
 
 #include "base/gc_pause.h"
 #include "base/identity_table.h"
 #include "base/interrupt.h"
-#include "nodes/owned_slots.h"
-#include "walks/borrowed_frame.h"
+#include "nodes/open_options.h"
+#include "walks/node_answers.h"
 
 #include <algorithm>
 

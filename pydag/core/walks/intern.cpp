@@ -5,8 +5,8 @@
 #include "structure/node_refs.h"
 #include "types/keys.h"
 #include "types/values.h"
-#include "walks/fold.h"
 #include "walks/fold_structure.h"
+#include "walks/walks.h"
 
 namespace pydag {
 namespace {

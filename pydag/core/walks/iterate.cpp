@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/iterate.h"
+#include "walks/walks.h"
 
 #include "base/box.h"
 #include "base/stack_room.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/map.h"
+#include "walks/walks.h"
 
 #include "base/constants.h"
 #include "base/error.h"
@@ -7,8 +7,6 @@
 #include "spec/spec.h"
 #include "structure/cursor.h"
 #include "walks/fold_structure.h"
-#include "walks/match.h"
-#include "walks/unflatten.h"
 
 #include <memory>
 #include <vector>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/match.h"
+#include "walks/walks.h"
 
 #include "base/interrupt.h"
 #include "base/pair_set.h"
-#include "nodes/match_node.h"
+#include "nodes/nodes.h"
 #include "structure/cursor.h"
 #include "structure/indexed_structure.h"
 #include "structure/paths.h"
-#include "walks/same_answer.h"
 
 #include <optional>
 
@@ -83,14 +82,16 @@ private:
         PyObject *const first = found_[at.leaf()];
         if (first == object.ptr() || answers_.accept(at.leaf(), first, object.ptr())) return;
         roots_ = &no_roots_;
+        const bool has_jax = PyDict_GetItemString(PyImport_GetModuleDict(), "pydag.jaxinterop") != nullptr;
         fail(sharing_error,
              "the trees are shared differently\n  first tree:  %s and %s are one object\n"
              "  other tree:  they are two: %U and %U\n"
-             "  Equal copies: make them one object, with pydag.retie(spec, other). Halves of one gradient: add them\n"
-             "  up, with pydag.retie(spec, other, combine=jnp.add), or take pydag.jaxinterop.grad. Where\n"
+             "  Equal copies: make them one object, with pydag.retie(spec, other). Halves of one %s: add them\n"
+             "  up, with pydag.retie(spec, other, combine=%s. Where\n"
              "  objects are one by accident: pydag.untie(tree); or leaves without identity, by identity=\"nodes\".",
              path_of(structure_, at.position()).c_str(), path(&alias).c_str(), short_repr(first).ptr(),
-             short_repr(object).ptr());
+             short_repr(object).ptr(), has_jax ? "gradient" : "sum",
+             has_jax ? "jnp.add), or take pydag.jaxinterop.grad" : "operator.add)");
     }
 
     // The path to the current node; below an alias it goes through the alias.

@@ -2,9 +2,9 @@
 #include "walks/opened_by_prefix.h"
 
 #include "base/pair_set.h"
-#include "nodes/match_node.h"
+#include "nodes/nodes.h"
 #include "structure/descent.h"
-#include "types/key_match.h"
+#include "types/keys.h"
 
 namespace pydag {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/same_answer.h"
+#include "walks/walks.h"
 
 #include "base/error.h"
 #include "base/interrupt.h"

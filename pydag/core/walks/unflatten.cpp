@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/unflatten.h"
+#include "walks/walks.h"
 
 #include "base/gc_pause.h"
 #include "base/interrupt.h"

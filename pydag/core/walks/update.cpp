@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/update.h"
+#include "walks/walks.h"
 
+#include "base/equality.h"
 #include "base/tuples.h"
 #include "nodes/build.h"
-#include "nodes/match_node.h"
-#include "nodes/write.h"
+#include "nodes/nodes.h"
 #include "spec/spec.h"
-#include "structure/shapes.h"
 #include "walks/fold_structure.h"
-#include "walks/match.h"
 
 #include <unordered_map>
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "types/tuple_class.h"
+#include "types/classes.h"
 
 #include "base/buffer.h"
 #include "base/constants.h"
 #include "base/error.h"
+#include "base/text_hash.h"
 #include "base/threads.h"
 #include "base/tuples.h"
+#include "types/class_table.h"
+#include "types/fields.h"
 
 #include <structmember.h>
 
 #include <algorithm>
+#include <new>
 
 namespace pydag {
 namespace {
@@ -53,6 +57,31 @@ bool are_names(PyObject *object) {
 bool is_namedtuple(PyTypeObject *type) {
     const nb::object names = attribute_of(type, "_fields");
     return names.is_valid() && are_names(names.ptr()) && has_method(type, "_make") && has_method(type, "_asdict");
+}
+
+ClassTable<uint64_t> &known_hashes() { return OwnOfThread<ClassTable<uint64_t>>::get(); }
+
+uint64_t hash_of_name(PyTypeObject *type) {
+    if (!is_heap_type(type)) {
+        uint64_t hash = 1;
+        for (const char *c = type->tp_name; *c; ++c) hash = mix(hash, static_cast<unsigned char>(*c));
+        return hash;
+    }
+    uint64_t hash = mix_if_text(2, reinterpret_cast<PyHeapTypeObject *>(type)->ht_qualname);
+    const nb::object attributes = dict_of_class(type);
+    hash = mix_if_text(hash, find_by_address(attributes.ptr(), constants.module).ptr());
+    const nb::object owned_names = find_by_address(attributes.ptr(), constants.fields);
+    PyObject *const names = owned_names.ptr();
+    const bool has_names = names && PyTuple_CheckExact(names) && PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS);
+    for (Py_ssize_t i = 0; has_names && i < PyTuple_GET_SIZE(names); ++i)
+        hash = mix_if_text(hash, PyTuple_GET_ITEM(names, i));
+    return hash;
+}
+
+void remember(PyTypeObject *type, uint64_t hash) {
+    nb::object weakref = weak_reference_to(type);
+    if (known_hashes().is_full()) known_hashes().make_room();
+    known_hashes().add({type, std::move(weakref), hash});
 }
 
 }  // namespace
@@ -104,6 +133,26 @@ nb::object names_of_struct_sequence(nb::handle cls) {
         if (index < count) names.replace(index, checked(PyUnicode_InternFromString(member->name)));
     }
     return names.take_tuple();
+}
+
+bool is_of_numpy(PyTypeObject *type, std::string_view name) {
+    const nb::object bases = mro_of(type);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases.ptr()); ++i) {
+        auto *const base = reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(bases.ptr(), i));
+        if (!is_heap_type(base) && base->tp_name == name) return true;
+    }
+    return false;
+}
+
+uint64_t hash_of_class(PyTypeObject *type) {
+    if (const auto *const known = known_hashes().find(type)) return known->value;
+    const uint64_t hash = hash_of_name(type);
+    try {
+        remember(type, hash);
+    } catch (const std::bad_alloc &) {
+    } catch (nb::python_error &) {
+    }
+    return hash;
 }
 
 }  // namespace pydag

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "types/own_registrations.h"
+#include "types/registration.h"
 
 #include "base/threads.h"
 #include "base/tuples.h"

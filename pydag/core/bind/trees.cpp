@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walks/flatten.h"
 #include "base/tuples.h"
 #include "bind/bind.h"
 #include "bind/operation.h"
-#include "rewrites/deref.h"
-#include "rewrites/tie.h"
+#include "rewrites/rewrites.h"
 #include "structure/paths.h"
-#include "walks/all_paths.h"
-#include "walks/copy.h"
-#include "walks/fold.h"
-#include "walks/iterate.h"
-#include "walks/map.h"
-#include "walks/one_level.h"
-#include "walks/unflatten.h"
-#include "walks/update.h"
+#include "walks/walks.h"
 
 namespace pydag {
 namespace {
