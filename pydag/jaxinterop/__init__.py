@@ -22,30 +22,31 @@ except ImportError as error:
 
 from pydag.errors import LostTieWarning as LostTieWarning
 
+from . import naming as _naming  # noqa: F401  (hides frames of ours from JAX)
+from .content.dag import Dag as Dag
 from .derived.derived import Derived as Derived
 from .foreign import jax_private as _jax_private  # noqa: F401  (says what JAX lacks)
-from .notices import source as _source  # noqa: F401  (hides frames of ours from JAX)
-from .packed.dag import Dag as Dag
 from .registries import jax_registry as _jax_registry  # noqa: F401  (registers itself)
-from .registries.module import Module as Module
-from .registries.register import register as register
+from .registries.modules import Module as Module
+from .registries.modules import register as register
 from .updates import update as _update  # noqa: F401  (lets `pydag.dag_update` write Dags)
 
 if TYPE_CHECKING:
     from . import tree as tree
     from .compiled.jit import jit as jit
+    from .content.selection import SharedSelectionWarning as SharedSelectionWarning
     from .derived.derived import derive_from as derive_from
     from .derived.resolve import resolve_arguments as resolve_arguments
     from .derived.resolve import resolved as resolved
-    from .files.checkpoints import from_checkpoint as from_checkpoint
+    from .files.load import from_checkpoint as from_checkpoint
     from .files.load import load as load
     from .files.save import save as save
     from .notices.lost_update import LostUpdateWarning as LostUpdateWarning
-    from .notices.shared_selection import SharedSelectionWarning as SharedSelectionWarning
     from .optimizers.apply_updates import apply_updates as apply_updates
-    from .optimizers.masks import mask as mask
+    from .optimizers.nested import mask as mask
     from .optimizers.optimizer import optimizer as optimizer
-    from .trees.everywhere import assert_same_everywhere as assert_same_everywhere
+    from .tree.everywhere import assert_same_everywhere as assert_same_everywhere
+    from .tree.view import view as view
     from .wrappers.branches import cond as cond
     from .wrappers.branches import switch as switch
     from .wrappers.checkpoint import checkpoint as checkpoint
@@ -72,21 +73,21 @@ if TYPE_CHECKING:
     from .wrappers.trace import make_jaxpr as make_jaxpr
     from .wrappers.vmap import vmap as vmap
 else:  # to a type checker it would mean that the package has every name
-    from pydag.public.first_use import at_first_use as _at_first_use
+    from pydag.public.compiled import at_first_use as _at_first_use
 
     _names_of = {
         "compiled.jit": "jit",
         "derived.derived": "derive_from",
         "derived.resolve": "resolve_arguments resolved",
-        "files.checkpoints": "from_checkpoint",
-        "files.load": "load",
+        "files.load": "from_checkpoint load",
         "files.save": "save",
         "notices.lost_update": "LostUpdateWarning",
-        "notices.shared_selection": "SharedSelectionWarning",
+        "content.selection": "SharedSelectionWarning",
         "optimizers.apply_updates": "apply_updates",
-        "optimizers.masks": "mask",
+        "optimizers.nested": "mask",
         "optimizers.optimizer": "optimizer",
-        "trees.everywhere": "assert_same_everywhere",
+        "tree.everywhere": "assert_same_everywhere",
+        "tree.view": "view",
         "wrappers.branches": "cond switch",
         "wrappers.checkpoint": "checkpoint remat",
         "wrappers.custom": "custom_jvp",

@@ -46,13 +46,9 @@ class Jitted(Protocol[P, R_co]):
     @overload
     def __get__(self, instance: object, owner: type, /) -> Callable[..., R_co]: ...
     def __get__(self, instance: Any, owner: type, /) -> Any: ...
-
     def trace(self, *args: Any, **kwargs: Any) -> Any: ...
-
     def lower(self, *args: Any, **kwargs: Any) -> Any: ...
-
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any: ...
-
     def clear_cache(self) -> None: ...
 
 
@@ -153,3 +149,11 @@ class JitOptions(UpdateOptions, total=False):
 
 class GradOptions(WrtOptions, UpdateOptions, total=False):
     """The options of `grad` beside JAX's."""
+
+
+class GradCall(GradOptions, total=False):
+    """All options of `grad`, where types depend on none of them."""
+
+    holomorphic: bool
+    allow_int: bool
+    reduce_axes: Sequence[Any]

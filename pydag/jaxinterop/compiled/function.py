@@ -6,18 +6,15 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
-from pydag.jaxinterop.calls.run import StaticArgument, static_argument
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_number
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.content.options import CALL, Options
 from pydag.jaxinterop.content.values import is_settled
 from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.naming import Source
 from pydag.jaxinterop.notices.difference import explain_miss, has_changing_number
-from pydag.jaxinterop.notices.source import Source
-from pydag.jaxinterop.packed.packed import unpack
-from pydag.jaxinterop.refs import contents
-from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, parameters_of
+from pydag.jaxinterop.refs import WritesMoreError, access, are_replaceable
+from pydag.jaxinterop.treatments.arguments import CallTree, Chosen, parameters_of, static_argument
 from pydag.jaxinterop.treatments.outputs import Outputs, is_sharding
 from pydag.jaxinterop.treatments.treatments import Question, treatments
 from pydag.sharing.tie import note_untie
@@ -59,18 +56,14 @@ class CompiledFunction:
     """A function, which isn't owned, and how it is compiled."""
 
     def __init__(
-        self,
-        get: Callable[[], Callable[..., Any]],
-        source: Source,
-        options: Options,
-        given: Settings,
+        self, get: Callable[[], Any], source: Source, options: Options, given: Settings
     ) -> None:
         self.source, self.options, self._given = source, options, given
         outputs = Outputs(OUT_SHARDINGS, given.shardings[1], None, options)
         self._recipe = Recipe(get, source, options, outputs, given.updated, given.jax_options, [])
         self._programs: dict[Hashable, Program] = {}
-        self._has_warned_of_number = False
-        self._plans = _core.call_plans(options.namespace, options.identity, contents.access)
+        self._has_warned = False  # of a number that changes
+        self._plans = _core.call_plans(options.namespace, options.identity, access)
         parameters = parameters_of(get())
         takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
         self._places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
@@ -82,7 +75,7 @@ class CompiledFunction:
     # --- a call ---
 
     @jax_private.shortens_tracebacks
-    def run(self, args: Args, kwargs: Kwargs) -> Dag:
+    def run(self, args: Any, kwargs: Any) -> Dag:
         """A call that the core doesn't know how to make."""
         if self._recipe.unties:
             note_untie()
@@ -91,25 +84,31 @@ class CompiledFunction:
         key: Any = program.content.key
         program.prepare(leaves)
         try:
-            returned = program.call(leaves)
-        except contents.WritesMoreError as error:
-            program.write(error.written)
+            result = program.call(leaves, call)
+        except WritesMoreError as error:
+            program.write(*error.args)
             _core.forget_plans(self._plans, key)
-            returned = program.call(leaves)
+            result = program.call(leaves, call)
         plan = program.plan(leaves, content.values)
         if plan is not None:
             _core.add_plan(self._plans, key, plan)
-        return unpack(returned, program.content.all_leaves(leaves), call)
+        return result
 
-    def recover(self, error: Exception, args: Args, kwargs: Kwargs) -> Any:
-        """The result of a call of the core's that raised; NotImplemented if none can be."""
-        return self.run(args, kwargs) if type(error) is contents.WritesMoreError else NotImplemented
+    def recover(self, error: Exception, args: Any, kwargs: Any) -> Any:
+        """The result of a call of the core's that raised; NotImplemented if none can be.
 
-    def prepare(self, call: tuple[Args, Kwargs]) -> tuple[list[Leaf], Content, Program]:
+        Raises:
+            TypeError: The core took an array of NumPy's for one of a dtype that JAX has.
+        """
+        if type(error) is TypeError:
+            take_apart(self.arranged(args, kwargs), self.options, CALL)
+        return self.run(args, kwargs) if type(error) is WritesMoreError else NotImplemented
+
+    def prepare(self, call: CallTree) -> tuple[list[Leaf], Content, Program]:
         """The traced leaves of a call, its content, and the program for it."""
         leaves, content = take_apart(call, self.options, CALL)
         refs = tuple(jax_private.ref_positions(leaves))
-        passes_refs = bool(refs) and not contents.are_replaceable([leaves[i] for i in refs])
+        passes_refs = bool(refs) and not are_replaceable([leaves[i] for i in refs])
         if passes_refs:
             refs = ()
         key = content, refs, passes_refs
@@ -118,10 +117,9 @@ class CompiledFunction:
             self.options.check_selects(call)
             earlier = [p.content for p in list(self._programs.values())[-_COMPARED:]]
             if earlier:
-                if not self._has_warned_of_number:
-                    self._has_warned_of_number = has_changing_number(
-                        self.source, [*earlier, content]
-                    )
+                contents = [*earlier, content]
+                has_warned = self._has_warned or has_changing_number(self.source, contents)
+                self._has_warned = has_warned
                 explain_miss(self.source, content, earlier)
             donated = self._donated_leaves(call, content, leaves) if self._given.donated else ()
             shardings = None if self._given.shardings[0] is None else self._shardings(call, content)
@@ -131,7 +129,7 @@ class CompiledFunction:
             self._programs[key] = program
         return leaves, content, program
 
-    def arranged(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    def arranged(self, args: Any, kwargs: Any) -> CallTree:
         """The arguments as they are flattened: static ones as leaves, names as in the signature."""
         if len(kwargs) > 1 and self._places.keys() >= kwargs.keys():
             kwargs = {name: kwargs[name] for name in sorted(kwargs, key=self._places.__getitem__)}
@@ -143,37 +141,33 @@ class CompiledFunction:
             {n: self._static_leaf(x, n) if n in spots else x for n, x in kwargs.items()},
         )
 
-    def _static_leaf(self, value: Any, spot: int | str) -> StaticArgument:
-        known = _core.static_leaf(self._plans, value)
-        if known is not None:
-            return known  # type: ignore[no-any-return]  # the leaves that were added below
-        leaf = static_argument(value, spot, self.options)
-        if is_settled(value):
-            _core.add_static_leaf(self._plans, leaf)
+    def _static_leaf(self, value: Any, spot: int | str) -> Any:
+        leaf: Any = _core.static_leaf(self._plans, value)
+        if leaf is None:
+            leaf = static_argument(value, spot, self.options)
+            if is_settled(value):
+                _core.add_static_leaf(self._plans, leaf)
         return leaf
 
     # --- what a program is made with ---
 
     def _donated_leaves(
-        self, call: tuple[Args, Kwargs], content: Content, leaves: Sequence[Leaf]
+        self, call: CallTree, content: Content, leaves: Sequence[Leaf]
     ) -> tuple[int, ...]:
         args, kwargs = call
         spots = self._given.donated.spots(args, kwargs)
-        prefix = (
-            tuple("donated" if i in spots else "kept" for i in range(len(args))),
-            {name: "donated" if name in spots else "kept" for name in kwargs},
-        )
-        found = treatments(_DONATION, prefix, call, content, self.options)
-        return tuple(
-            i
-            for i, (how, x) in enumerate(zip(found, leaves, strict=True))
-            if how == "donated" and not (jax_private.is_ref(x) or is_number(x))
-        )
 
-    def _shardings(self, call: tuple[Args, Kwargs], content: Content) -> tuple[Any, ...]:
+        def how(spot: int | str) -> str:
+            return "donated" if spot in spots else "kept"
+
+        prefix = tuple(map(how, range(len(args)))), {name: how(name) for name in kwargs}
+        found = treatments(_DONATION, prefix, call, content, self.options)
+        able = [not (jax_private.is_ref(x) or is_number(x)) for x in leaves]
+        return tuple(i for i, how in enumerate(found) if how == "donated" and able[i])
+
+    def _shardings(self, call: CallTree, content: Content) -> tuple[Any, ...]:
         (args, kwargs), given = call, self._given.shardings[0]
-        if isinstance(given, list):
-            given = tuple(given)
+        given = tuple(given) if isinstance(given, list) else given
         static = self._given.static.spots(args, kwargs)
         if isinstance(given, tuple) and static:
             traced = [i for i in range(len(args)) if i not in static]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jit`."""
+"""`jit`: its options, its checks, and the function that users call."""
 
 import functools
 import inspect
@@ -9,19 +9,18 @@ from typing import Any, Unpack, overload
 
 import jax
 
-import pydag._core as _core
 from pydag.jaxinterop.content.options import Options, hashable
-from pydag.jaxinterop.notices.source import Source, name_of, wraps
-from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import Source, name_of, wraps
 from pydag.jaxinterop.treatments.arguments import Chosen, check_function, spot_text
 from pydag.jaxinterop.treatments.outputs import is_sharding
+from pydag.jaxinterop.treatments.treatments import answers_in
 from pydag.jaxinterop.typed import Jit, JitOptions, Jitted, P, R
-from pydag.public.hints import raise_unexpected
+from pydag.public.options import raise_unexpected
 from pydag.typing import Identity, Where
 
 from .function import CompiledFunction, Settings
-from .kept import kept_for
-from .models import holder_of_model
+from .kept import holder_of_model, kept_for
 from .stages import eval_shape, lower, trace
 
 
@@ -58,7 +57,7 @@ def jit(
     Args:
         fun: The function. Left out, `jit` returns a decorator.
         in_shardings, out_shardings: One sharding for everything, or tree prefixes: of the tuple of
-            positional arguments, and of the result.
+            positional arguments, and of the result. Static arguments may be named beside them.
         static_argnums, static_argnames: Arguments that are not opened: part of the key, compared by
             type and value.
         donate_argnums, donate_argnames: Arguments whose arrays may be overwritten.
@@ -118,7 +117,13 @@ def jit(
 
     shardings = _tree_key(in_shardings, namespace), _tree_key(out_shardings, namespace)
     key = "jit", *chosen, options.key(), shardings, hashable(jax_options)
-    return _dressed(fun, kept_for(fun, key, make))
+    compiled = kept_for(fun, key, make)
+    call: Any = wraps(fun)(compiled.caller())
+    for stage in (trace, lower, eval_shape):  # they own the function
+        setattr(call, stage.__name__, functools.partial(stage, compiled, fun))
+    call.clear_cache, call._cache_size = compiled.forget, compiled.cache_size
+    call.__dict__ = _Attributes(vars(call))
+    return call
 
 
 def updated_arguments(fun: Any, numbers: Any, names: Any) -> Chosen:
@@ -137,9 +142,7 @@ def _tree_key(prefix: Any, namespace: str) -> Any:
     """A tree of shardings as part of a key: equal for equal shardings in equal structures."""
     if prefix is None:
         return None
-    leaves, spec = _core.flatten(
-        prefix, is_leaf=is_sharding, none_is_leaf=True, namespace=namespace, identity="nodes"
-    )
+    leaves, spec = answers_in(prefix, namespace, is_sharding)
     return spec, hashable(leaves)
 
 
@@ -180,12 +183,3 @@ class _Attributes(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (list(self.items()),)
-
-
-def _dressed(fun: Any, compiled: CompiledFunction) -> Any:
-    call: Any = wraps(fun)(compiled.caller())
-    for stage in (trace, lower, eval_shape):  # they own the function
-        setattr(call, stage.__name__, functools.partial(stage, compiled, fun))
-    call.clear_cache, call._cache_size = compiled.forget, compiled.cache_size
-    call.__dict__ = _Attributes(vars(call))
-    return call

@@ -8,23 +8,22 @@ content.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 
 import pydag._core as _core
-from pydag.jaxinterop.calls.run import StaticArgument, first_arrays, run
+from pydag.jaxinterop.calls import first_arrays, run
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_number
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.content.options import CALL, Options
+from pydag.jaxinterop.content.packed import refs_among, unpack
 from pydag.jaxinterop.content.values import is_settled
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, named
-from pydag.jaxinterop.packed.packed import refs_among
-from pydag.jaxinterop.refs import contents
-from pydag.jaxinterop.treatments.arguments import Chosen
+from pydag.jaxinterop.naming import Source, named
+from pydag.jaxinterop.refs import WritesMoreError, check_not_closed_over, contents_in, with_contents
+from pydag.jaxinterop.treatments.arguments import Chosen, StaticArgument
 from pydag.jaxinterop.treatments.outputs import Outputs
 from pydag.sharing.tie import num_unties
 from pydag.typing import Leaf
@@ -44,9 +43,7 @@ class Recipe(NamedTuple):
     jax_options: dict[str, Any]  # of `jax.jit`
     unties: list[bool]  # not empty once the function has untied something on purpose
 
-    def flat(
-        self, content: Content, first: Sequence[Leaf], donated: _Positions
-    ) -> Callable[..., Any]:
+    def flat(self, content: Content, first: Sequence[Leaf], donated: _Positions) -> Any:
         """The function of leaves that JAX traces; see `Program`."""
         arrays = first_arrays(first, content.spec.num_shared)
 
@@ -102,16 +99,15 @@ class Program:
 
     def _jitted(self, flat: Any, donated: _Positions) -> Any:
         prefix = self._recipe.outputs.prefix
-        self._gone = donated
+        self._overwritten = donated
         given: dict[str, Any] = {"donate_argnums": donated}
         if self._in_lists:
             flat, given["donate_argnums"] = self._of_lists(flat), (1,) if donated else ()
         if self._shardings is not None:
             given["in_shardings"] = tuple(self._passed(self._shardings))
         if prefix is not None:
-            nothing: Any = None
             if self._recipe.updated:
-                prefix = _core.make_updated(None, (prefix, None, nothing))
+                prefix = _core.make_updated(None, (prefix, None, cast(Any, None)))
             given["out_shardings"] = (prefix, None) if self.written else prefix
         return jax.jit(flat, **given, **self._recipe.jax_options)
 
@@ -119,15 +115,13 @@ class Program:
         """The arguments of the jitted function, of what stands for the traced leaves."""
         if not self._in_lists:
             return list(leaves)
-        gone = frozenset(self._gone)
-        return [
-            [leaf for i, leaf in enumerate(leaves) if i not in gone],
-            [leaves[i] for i in self._gone],
-        ]
+        overwritten = frozenset(self._overwritten)
+        kept = [leaf for i, leaf in enumerate(leaves) if i not in overwritten]
+        return [kept, [leaves[i] for i in self._overwritten]]
 
     def _of_lists(self, flat: Any) -> Any:
-        kept, gone = self._passed(range(self._count))
-        order = [*kept, *gone]
+        kept, overwritten = self._passed(range(self._count))
+        order = [*kept, *overwritten]
         places = sorted(range(len(order)), key=order.__getitem__)
 
         def of_lists(kept: list[Leaf], donated: list[Leaf]) -> Any:
@@ -143,7 +137,7 @@ class Program:
         """Finds out into which refs the function writes, before its first call."""
         if self._inner is not None and (self.jitted is None or self._closes_over_refs):
             traced, paths = self._inner.trace(*leaves), self.content.paths(CALL)
-            self._closes_over_refs = contents.check_not_closed_over(
+            self._closes_over_refs = check_not_closed_over(
                 traced, leaves, self.refs, paths.__getitem__
             )
             if self.jitted is None:
@@ -152,7 +146,14 @@ class Program:
     def write(self, more: frozenset[int]) -> None:
         """Lets more contents come out."""
         self.written = tuple(sorted({*self.written, *more}))
-        flat = contents.with_contents(self._inner, self.refs, self.written)
+        written, refs = self.written, self.refs
+
+        def check(traced: Any) -> None:
+            found = jax_private.written_inputs(traced).intersection(refs)
+            if not found.issubset(written):
+                raise WritesMoreError(found)
+
+        flat = with_contents(self._inner, refs, written, check)
         donated = tuple(sorted({*self._donated, *self.written}))
         paths = functools.partial(self.content.paths, CALL)
         self.jitted = self._jitted(named(flat, self._recipe.source, paths), donated)
@@ -161,18 +162,19 @@ class Program:
         """What the jitted function is called with."""
         found = list(leaves)
         if self.refs:
-            found = contents.contents_in(leaves, self.refs, self.written)
+            found = contents_in(leaves, self.refs, self.written)
         if self._copy is not None:
             found = _core.donated_apart(found, self._donated, self._copy)
         return self._passed(found)
 
-    def call(self, leaves: Sequence[Leaf]) -> Any:
-        """What JAX returns; new contents of refs are written."""
+    def call(self, leaves: Sequence[Leaf], call: Any) -> Any:
+        """The result of a call with these leaves; new contents of refs are written."""
         returned = self.jitted(*self.arguments(leaves))
         if self.written:
-            returned, new = returned
-            contents.write(leaves, self.written, new)
-        return returned
+            returned, contents = returned
+            for i, content in zip(self.written, contents, strict=True):
+                jax_private.set_content(leaves[i], content)
+        return unpack(returned, self.content.all_leaves(leaves), call)
 
     def plan(self, leaves: Sequence[Leaf], statics: tuple[Leaf, ...]) -> Any:
         """How the core makes calls with these very static leaves; None if it can't."""
@@ -180,15 +182,15 @@ class Program:
         if self._closes_over_refs or self._passes_refs or not all(map(is_settled, values)):
             return None
         content, options = self.content, self._recipe.options
-        asked: list[int] = []  # numbers that a predicate found to be data: it is asked about others
+        doubtful: list[int] = []  # numbers, of which a predicate may select others
         if options.static is not None and options.has_predicate():
-            asked = [i for i, leaf in enumerate(leaves) if is_number(leaf)]
+            doubtful = [i for i, leaf in enumerate(leaves) if is_number(leaf)]
         positions = content.traced_positions()
         donated = [positions[i] for i in sorted({*self._donated, *self.written})]
         return _core.call_plan(
             classes=tuple(map(type, content.all_leaves(leaves))),
-            static_positions=[*content.positions, *[positions[i] for i in asked]],
-            statics=(*statics, *[leaves[i] for i in asked]),
+            static_positions=[*content.positions, *[positions[i] for i in doubtful]],
+            statics=(*statics, *[leaves[i] for i in doubtful]),
             function=self.jitted,
             traced=list(positions),
             donated=donated,

@@ -5,56 +5,39 @@ A stage can be called with the user's trees, and shows the structure of the resu
 attributes are JAX's, and are about the traced leaves one by one.
 """
 
+import copy
 import functools
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 import pydag._core as _core
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL, Roots
+from pydag.jaxinterop.content.options import CALL, Options, Roots
+from pydag.jaxinterop.content.packed import unpack
 from pydag.jaxinterop.content.static import untraced
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.notices.difference import difference
-from pydag.jaxinterop.packed.packed import unpack
-from pydag.jaxinterop.refs import contents
 from pydag.typing import Dag
 
 from .function import CompiledFunction
 from .program import Program
-
-_Shape: Any = jax.ShapeDtypeStruct
 
 
 class Stage:
     """A stage of JAX's for one content of the arguments."""
 
     def __init__(
-        self,
-        compiled: CompiledFunction,
-        fun: Callable[..., Any],
-        program: Program,
-        stage: Any,
-        leaves: Any,
+        self, compiled: CompiledFunction, fun: Any, program: Program, stage: Any, shapes: Any
     ) -> None:
-        self._compiled, self._fun, self._program, self._stage = compiled, fun, program, stage
-        self._written = program.written
-        # Of the arguments a result holds refs and static leaves alone.
-        shapes: list[Any] = [None] * len(leaves)
-        for i in jax_private.ref_positions(leaves):
-            shapes[i] = _Shape(leaves[i].shape, leaves[i].dtype)
-        self._shapes = program.content.all_leaves(shapes)
+        self._compiled, self._fun, self._shapes = compiled, fun, shapes
+        self._program = copy.copy(program)  # which may write into more refs later
+        self._program.jitted = stage
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stage, name)
+        return getattr(self._program.jitted, name)
 
     def _next(self, stage: Any) -> "Stage":
-        made = object.__new__(Stage)
-        made.__dict__.update(self.__dict__, _stage=stage)
-        made.__dict__.pop("out_info", None)
-        return made
+        return Stage(self._compiled, self._fun, self._program, stage, self._shapes)
 
     def lower(self, *args: Any, **kwargs: Any) -> "Stage":
         """As JAX's, but not for `jax.export`."""
@@ -64,16 +47,16 @@ class Stage:
                 "  Export jax.jit of a function of the leaves, which pydag.jaxinterop.tree.flatten "
                 "gives, and build the trees inside: structure.unflatten(leaves)."
             )
-        return self._next(self._stage.lower(*args, **kwargs))
+        return self._next(self._program.jitted.lower(*args, **kwargs))
 
     def compile(self, *args: Any, **kwargs: Any) -> "Stage":
         """As JAX's."""
-        return self._next(self._stage.compile(*args, **kwargs))
+        return self._next(self._program.jitted.compile(*args, **kwargs))
 
     @functools.cached_property
     def out_info(self) -> Dag:
         """The result, with shapes and types for arrays."""
-        return _shapes_of(self._written, self._stage.out_info, self._shapes)
+        return _shapes_of(self._program, self._program.jitted.out_info, self._shapes)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Dag:
         """Runs what was compiled, for arguments that differ in no more than values of arrays."""
@@ -86,11 +69,7 @@ class Stage:
                 "this was traced for arguments of another structure\n"
                 f"{shown}\n  Compile for these arguments, too."
             )
-        returned = self._stage(*self._program.arguments(leaves))
-        if self._written:
-            returned, new = returned
-            contents.write(leaves, self._written, new)
-        return unpack(returned, content.all_leaves(leaves), call)
+        return self._program.call(leaves, call)
 
     def _other_refs(self, program: Program) -> str:
         """The first place where only one of two calls has a ref whose content can be passed."""
@@ -101,9 +80,9 @@ class Stage:
         return f"{path}\n  first:  {first_side}\n  second: {second_side}"
 
 
-def _shapes_of(written: Sequence[int], found: Any, leaves: Any) -> Dag:
+def _shapes_of(program: Program, found: Any, leaves: Any) -> Dag:
     """The result, with shapes and types for arrays; contents of written refs come out, too."""
-    return unpack(found[0] if written else found, leaves, new_ref=lambda content: content)
+    return unpack(found[0] if program.written else found, leaves, new_ref=lambda content: content)
 
 
 def _prepared(compiled: CompiledFunction, args: Any, kwargs: Any) -> tuple[Program, Any]:
@@ -118,7 +97,11 @@ def trace(compiled: CompiledFunction, fun: Any, /, *args: Any, **kwargs: Any) ->
     """Traces the function `fun`, as `jax.jit(f).trace`."""
     program, leaves = _prepared(compiled, args, kwargs)
     traced = program.jitted.trace(*program.arguments(leaves))
-    return Stage(compiled, fun, program, traced, leaves)
+    # Of the arguments a result holds refs and static leaves alone.
+    shapes: list[Any] = [None] * len(leaves)
+    for i in jax_private.ref_positions(leaves):
+        shapes[i] = jax_private.describe(leaves[i].shape, leaves[i].dtype)
+    return Stage(compiled, fun, program, traced, program.content.all_leaves(shapes))
 
 
 def lower(compiled: CompiledFunction, fun: Any, /, *args: Any, **kwargs: Any) -> Stage:
@@ -130,7 +113,7 @@ def eval_shape(compiled: CompiledFunction, _: Any, /, *args: Any, **kwargs: Any)
     """The result with shapes and types for arrays, as `jax.eval_shape`."""
     program, leaves = _prepared(compiled, args, kwargs)
     found = program.jitted.eval_shape(*program.arguments(leaves))
-    return _shapes_of(program.written, found, program.content.all_leaves(leaves))
+    return _shapes_of(program, found, program.content.all_leaves(leaves))
 
 
 def described(tree: Dag, options: Options, roots: Roots) -> Dag:
@@ -146,12 +129,11 @@ def described(tree: Dag, options: Options, roots: Roots) -> Dag:
 
 
 def _description(leaf: Any) -> Any:
-    if isinstance(leaf, type | np.ndarray):  # an array of a dtype that JAX hasn't
-        return leaf
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
-    if shape is None or dtype is None:
+    is_other = isinstance(leaf, type | np.ndarray | np.generic)  # of a dtype that JAX hasn't
+    if is_other or shape is None or dtype is None:
         return leaf
     try:
-        return _Shape(shape, dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
+        return jax_private.describe(shape, dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
     except (TypeError, ValueError):
         return leaf  # its shape and dtype aren't those of an array

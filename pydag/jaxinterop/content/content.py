@@ -22,13 +22,13 @@ from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, Leaf
 
 from .leaves import is_number
-from .options import Options
-from .paths import Roots, path_texts
+from .options import Options, Roots, path_texts
 from .static import check, leaves_of_modules, remember, remembered, static_positions
 
 PLAIN = Options()
 
 
+@jax.tree_util.register_static
 class Content:
     """A tree without the leaves that JAX traces: what a function is compiled for.
 
@@ -114,15 +114,11 @@ class Content:
         return self.build(leaves)
 
     def match(self, tree: Dag, roots: Roots, what: str = "") -> Sequence[Any]:
-        """What another tree has at the place of each traced leaf.
+        """What another tree has at the place of each traced leaf; `SharingError` if it has two.
 
         Args:
             roots: Begin its paths.
             what: Names it in a note to an error.
-
-        Raises:
-            ValueError: It has another structure.
-            SharingError: It has two different things for one leaf.
         """
         try:
             found = _core.match_at(self.spec, tree, roots)
@@ -180,10 +176,6 @@ def take_apart(
             place.
         is_leaf: Asked once per distinct object before it is opened. What it keeps whole is traced.
         has_names: Whether paths have names. To ask classes of JAX's registry for them takes long.
-
-    Raises:
-        TypeError: A static leaf is no value; in a result, it is an iterator or leads to a tracer.
-        SharingError: A number is a module's configuration by one path, and data by another.
     """
     namespace, identity = options.namespace, options.identity
     if by_tuples and identity == "all":

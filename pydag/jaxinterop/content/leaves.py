@@ -14,7 +14,8 @@ import numpy as np
 from jax.experimental.hijax import AbstractRef
 
 from pydag.jaxinterop.foreign import jax_private
-from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
+from pydag.registry.classes import bases_of, inherits, names_in
+from pydag.registry.tables import ClassTable
 
 _NUMBERS = (bool, int, float, complex, np.bool_, np.number)
 KNOWN_DTYPES = frozenset(
@@ -91,6 +92,5 @@ def is_array_type(type_: Any) -> bool:
 
 def is_like_array(leaf: Any) -> bool:
     """Whether a leaf that JAX traces is of such a type, or a number."""
-    if isinstance(leaf, jax_private.ArrayImpl | np.ndarray) or is_number(leaf):
-        return True  # asked first: to make a type takes long
-    return is_array_type(jax.typeof(leaf))
+    is_known = isinstance(leaf, jax_private.ArrayImpl | np.ndarray) or is_number(leaf)
+    return is_known or is_array_type(jax.typeof(leaf))  # to make a type takes long

@@ -1,18 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that wrappers have in common: how a tree is taken apart."""
+"""How a tree is taken apart, and the paths of its leaves as Python text, such as `args[0]['w']`."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.ops.select import is_prefix, select
-from pydag.public.hints import raise_unexpected
+from pydag.public.options import raise_unexpected
+from pydag.registry.tables import WeakTable
+from pydag.structure.listing import Listing, shorten, step_text
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, IsLeaf, Leaf, Where
 
 from .leaves import is_array
-from .paths import CALL, Roots
+
+Roots = str | tuple[str, ...]
+"""What the user calls the tree that is walked, or each item of it where it is a tuple."""
+
+CALL: Roots = ("args", "kwargs")
+
+_LONGEST = 600  # characters of a path
+_MOST_LEAVES = 20_000  # the texts of a larger structure aren't kept
+
+# JAX asks for them at each call of a function that isn't compiled. Kept as long as the structure.
+_known: WeakTable[dict[Roots, Sequence[str]]] = WeakTable()
+
+
+def path_texts(spec: _core.PyDagSpec, roots: Roots) -> Sequence[str]:
+    """The path of each leaf."""
+    texts = _known.get(spec, None)
+    if texts is None:
+        texts = {}
+        if spec.num_leaves <= _MOST_LEAVES:
+            _known.set(spec, texts)
+    if roots not in texts:
+        found = _core.path_texts(spec, roots)
+        texts[roots] = [shorten(t, _LONGEST) if len(t) > _LONGEST else t for t in found]
+    return texts[roots]
+
+
+def path_text(spec: _core.PyDagSpec, roots: Roots, leaf: int) -> str:
+    """The path of one leaf."""
+    return path_texts(spec, roots)[leaf]
+
+
+def way_text(listing: Listing, way: Sequence[int], roots: Roots) -> str:
+    """The path that leads along these positions in a listing."""
+    steps = [listing.records[position] for position in way]
+    if isinstance(roots, str):
+        return shorten(roots + "".join(map(step_text, steps)), _LONGEST)
+    if not steps:
+        return "tree"
+    return shorten(roots[steps[0].entry] + "".join(map(step_text, steps[1:])), _LONGEST)
+
+
+MISSING = object()
+"""What stands at a path that a structure doesn't have."""
 
 
 class Options(NamedTuple):
@@ -24,48 +67,34 @@ class Options(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Options":
-        """The options that a wrapper was given by keyword.
-
-        Raises:
-            TypeError: It has no such option.
-        """
+        """The options that a wrapper was given by keyword."""
         for name in given.keys() - cls._fields:
             raise_unexpected(name)
         return cls(**given)
 
     def flatten(
         self, tree: Dag, roots: Roots = "tree", is_leaf: IsLeaf | None = None
-    ) -> tuple[list[Leaf], PyDagSpec]:
+    ) -> tuple[list[Leaf], _core.PyDagSpec]:
         """The distinct leaves of a tree, and its structure."""
         return _core.flatten_at(
             tree, roots, is_leaf=is_leaf, namespace=self.namespace, identity=self.identity
         )
 
     def selected(
-        self, leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, is_result: bool
+        self, leaves: Sequence[Leaf], spec: _core.PyDagSpec, roots: Roots, is_result: bool
     ) -> list[int]:
-        """The positions of the leaves that `static=` selects; of a result, no arrays.
-
-        Raises:
-            TypeError: It is a tree prefix.
-        """
-        if _is_tree(self.static, self.namespace):
+        """The positions of the leaves that `static=` selects; of a result, no arrays."""
+        if any(is_prefix(where, self.namespace) for where in _parts(self.static)):
             raise TypeError(
                 f"static= takes classes, predicates and patterns, got {short_repr(self.static)}\n"
                 '  Select by path, such as static="*.config", or name whole arguments by '
                 "static_argnums."
             )
-        flags = self._flags(leaves, spec, roots)
-        return [
-            i for i, flag in enumerate(flags) if flag and not (is_result and is_array(leaves[i]))
-        ]
+        flags = enumerate(self._flags(leaves, spec, roots))
+        return [i for i, flag in flags if flag and not (is_result and is_array(leaves[i]))]
 
     def check_selects(self, tree: Dag, roots: Roots = CALL) -> None:
-        """Checks that `static=`, where it is given, selects something of a tree.
-
-        Raises:
-            ValueError: It doesn't, and there are leaves.
-        """
+        """Checks that `static=`, where it is given, selects something of a tree."""
         if self.static is None:
             return
         leaves, spec = self.flatten(tree, roots)
@@ -78,24 +107,18 @@ class Options(NamedTuple):
 
     def has_predicate(self) -> bool:
         """Whether `static=` has a predicate, whose answer may be another one for each number."""
-        given = [self.static]
-        for where in given:  # lists of lists grow it
-            given += where if type(where) is list else []
-        return any(callable(where) and not isinstance(where, type) for where in given)
+        return any(callable(x) and not isinstance(x, type) for x in _parts(self.static))
 
     def _flags(
-        self, leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, must_match: bool = False
+        self, leaves: Sequence[Leaf], spec: _core.PyDagSpec, roots: Roots, must_match: bool = False
     ) -> list[bool]:
         """What `static=` selects; predicates are asked about what could be static."""
         assert self.static is not None
-        return select(
-            *(self.static, spec, leaves, self.namespace),
-            asked=lambda leaves, _: [not is_array(leaf) for leaf in leaves],
-            # Patterns are compared with paths that begin so many levels below the root.
-            depth=0 if isinstance(roots, str) else 2 if roots == CALL else 1,
-            roots=roots,
-            must_match=must_match,
-        )
+        # Patterns are compared with paths that begin so many levels below the root.
+        depth = 0 if isinstance(roots, str) else 2 if roots == CALL else 1
+        how: Any = {"depth": depth, "roots": roots, "must_match": must_match}
+        how["asked"] = lambda leaves, _: [not is_array(leaf) for leaf in leaves]
+        return select(self.static, spec, leaves, self.namespace, **how)
 
     def key(self) -> Hashable:
         """These options as a part of a key."""
@@ -115,8 +138,6 @@ def hashable(given: Any) -> Hashable:
     return type(given), given
 
 
-def _is_tree(where: Any, namespace: str) -> bool:
-    """Whether a selection, or one in a list of them, is a tree of booleans."""
-    if is_prefix(where, namespace):
-        return True
-    return type(where) is list and any(_is_tree(item, namespace) for item in where)
+def _parts(where: Any) -> list[Any]:
+    """A selection, and those in it if it is a list of such."""
+    return [where, *(part for x in (where if type(where) is list else ()) for part in _parts(x))]

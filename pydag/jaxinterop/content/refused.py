@@ -11,7 +11,7 @@ import numpy as np
 
 import pydag._core as _core
 from pydag.jaxinterop.foreign.equinox_private import is_placeholder
-from pydag.registry.class_table import inherits
+from pydag.registry.classes import inherits
 from pydag.structure.reached import Step
 from pydag.structure.text import short_repr
 
@@ -30,9 +30,6 @@ def check_value(
     Args:
         is_selected: Whether `static=` selects it. Then it has to be hashable, and to hide no array.
         is_result: Whether a function returned it.
-
-    Raises:
-        TypeError: It is no value; in a result, it leads to a tracer.
     """
     step = hidden(leaf) if is_selected else refused(leaf)
     can_be = is_result and (is_selected or step is None)
@@ -61,11 +58,8 @@ def check_value(
 def _refusal(leaf: Any, step: Step, where: str) -> TypeError:
     """The error about what is no value in a static leaf, or is an array."""
     item, is_held = step.item, step.item is not leaf
-    if is_held and (is_array(item) or not _core.is_leaf(item)):
-        what, cures = short_repr(item), list[str]()
-    else:
-        what, cure = _of_object(item)
-        cures = [cure]
+    is_array_or_node = is_held and (is_array(item) or not _core.is_leaf(item))
+    what, *cures = [short_repr(item)] if is_array_or_node else _of_object(item)
     if is_held:
         holder, cure = _of_holder(leaf)
         what, cures = f"{what}, in {holder}", [*cures, cure]

@@ -4,32 +4,29 @@
 import collections
 import functools
 import inspect
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from jax import tree_util
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.functools import partial
 from pydag.jaxinterop.foreign.jax_private import function_in
 from pydag.registry.functions import on_clear
-from pydag.registry.latest import declared_fields
-from pydag.registry.weak_table import WeakTable
+from pydag.registry.tables import WeakTable, declared_fields
 from pydag.structure.listing import Listing
 from pydag.structure.reached import ATOMS
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
 
 from .leaves import KNOWN_DTYPES, is_class_traced, is_number, is_traced
-from .paths import Roots, path_text, way_text
+from .options import Roots, path_text, way_text
 from .refused import check_value
 from .values import array_beside
 
-_PARTIALS = (tree_util.Partial, partial)  # whose arguments are opened
+_PARTIALS = (jax.tree_util.Partial, partial)  # whose arguments are opened
 _Shim: Any = type(partial(functools.partial(print)).func)
 
 
@@ -54,33 +51,39 @@ def _have_known_dtypes(arrays: Sequence[Any]) -> bool:
 
 
 def static_positions(
-    leaves: Sequence[Leaf], spec: PyDagSpec, roots: Roots, selected: Sequence[int] = ()
+    leaves: Sequence[Leaf],
+    spec: _core.PyDagSpec,
+    roots: Roots,
+    selected: Sequence[int] = (),
+    mixed: dict[int, SharingError] | None = None,
 ) -> tuple[int, ...]:
     """The positions of the static leaves of a tree.
 
     Args:
         roots: What errors call the tree.
         selected: The positions that `static=` selects.
-
-    Raises:
-        SharingError: A number is a module's by one path, and data by another.
+        mixed: Takes the errors that would be raised, by position.
     """
     examples = _core.one_of_each_class(leaves)
     classes = [cls for cls, example in examples.items() if is_number(example)]
     numbers = _core.positions_of_classes(leaves, classes) if classes else []
-    owned = _owned_by_modules(numbers, spec, roots) if numbers else numbers
-    return tuple(sorted({*owned, *selected, *untraced(leaves)}))
+    owned, by_some = leaves_of_modules(spec) if numbers else (frozenset[int](), frozenset[int]())
+    for i in sorted(by_some.intersection(numbers)):
+        if mixed is None:
+            raise _two_owners(spec, i, roots)
+        mixed[i] = _two_owners(spec, i, roots)
+    return tuple(sorted({*owned.intersection(numbers), *selected, *untraced(leaves)}))
 
 
 _MOST = 64  # leaves of a tree whose static leaves are remembered
 _remembered: WeakTable[dict[tuple[type, ...], tuple[int, ...]]] = WeakTable()
 """Of a structure that lives, by the classes of its leaves."""
-_alive = collections.deque[PyDagSpec](maxlen=16)
+_alive = collections.deque[_core.PyDagSpec](maxlen=16)
 """The last structures of which something is remembered."""
 on_clear.append(_alive.clear)
 
 
-def remembered(leaves: Sequence[Leaf], spec: PyDagSpec) -> tuple[int, ...] | None:
+def remembered(leaves: Sequence[Leaf], spec: _core.PyDagSpec) -> tuple[int, ...] | None:
     """The positions of the static leaves, where no more than their classes decides; else None."""
     found = _remembered.get(spec, None) if len(leaves) <= _MOST else None
     positions = found.get(tuple(map(type, leaves))) if found else None
@@ -90,7 +93,7 @@ def remembered(leaves: Sequence[Leaf], spec: PyDagSpec) -> tuple[int, ...] | Non
     return positions if not arrays or _have_known_dtypes(arrays) else None
 
 
-def remember(leaves: Sequence[Leaf], spec: PyDagSpec, positions: tuple[int, ...]) -> None:
+def remember(leaves: Sequence[Leaf], spec: _core.PyDagSpec, positions: tuple[int, ...]) -> None:
     """Remembers checked positions, if a check of other leaves of these classes would pass, too."""
     if len(leaves) > _MOST or _may_hold_arrays(spec):
         return
@@ -109,7 +112,7 @@ def remember(leaves: Sequence[Leaf], spec: PyDagSpec, positions: tuple[int, ...]
 _owned: WeakTable[tuple[frozenset[int], ...]] = WeakTable()
 
 
-def leaves_of_modules(spec: PyDagSpec) -> tuple[frozenset[int], ...]:
+def leaves_of_modules(spec: _core.PyDagSpec) -> tuple[frozenset[int], ...]:
     """The positions of leaves that modules own by all paths, and by some of several."""
     known = _owned.get(spec, None)
     if known is None:
@@ -118,15 +121,7 @@ def leaves_of_modules(spec: PyDagSpec) -> tuple[frozenset[int], ...]:
     return known
 
 
-def _owned_by_modules(numbers: list[int], spec: PyDagSpec, roots: Roots) -> list[int]:
-    """The positions, among those of numbers, where a module owns the number."""
-    owned, mixed = leaves_of_modules(spec)
-    for i in sorted(mixed.intersection(numbers)) if mixed else ():
-        raise _two_owners(spec, i, roots)
-    return numbers if len(owned) == spec.num_leaves else [i for i in numbers if i in owned]
-
-
-def _two_owners(spec: PyDagSpec, leaf: int, roots: Roots) -> SharingError:
+def _two_owners(spec: _core.PyDagSpec, leaf: int, roots: Roots) -> SharingError:
     listing = Listing.of(spec)
     found: dict[bool, str] = {}
     for way, _ in zip(listing.ways(listing.leaves[leaf]), range(256), strict=False):
@@ -143,22 +138,17 @@ def _two_owners(spec: PyDagSpec, leaf: int, roots: Roots) -> SharingError:
 
 
 def check(
-    spec: PyDagSpec,
+    spec: _core.PyDagSpec,
     roots: Roots,
     positions: Sequence[int],
     values: Sequence[Leaf],
     selected: Collection[int],
     is_result: bool,
 ) -> None:
-    """Checks a structure, and its static leaves; `static=` has selected those at some positions.
-
-    Raises:
-        TypeError: A static leaf is no value; in a result, it leads to a tracer. Or a node holds
-            besides its children what is no value: a partial that JAX opens, its function, such as a
-            method bound to a model; or a meta field, an array.
-    """
+    """Checks a structure, and its static leaves; `static=` has selected those at some positions."""
     if _may_hold_arrays(spec):
-        _check_nodes(spec, roots, is_result)
+        listing = Listing.of(spec)
+        check_nodes(listing, range(len(listing.records)), roots, spec.namespace, is_result)
     examples = _core.one_of_each_class(values) if values else {}
     # Text and numbers are values.
     doubtful = [cls for cls, x in examples.items() if type(x) not in ATOMS and not is_number(x)]
@@ -168,7 +158,7 @@ def check(
         check_value(values[number], place, i in selected, is_result)
 
 
-def _may_hold_arrays(spec: PyDagSpec) -> bool:
+def _may_hold_arrays(spec: _core.PyDagSpec) -> bool:
     """Whether a node has more than its children."""
     classes: dict[type, bool] = {}
     namespace = spec.namespace
@@ -193,38 +183,40 @@ def _holds_more(cls: type, namespace: str) -> bool:
     return answers[namespace]
 
 
-def _check_nodes(spec: PyDagSpec, roots: Roots, is_result: bool) -> None:
-    listing = Listing.of(spec)
-    for position, record in enumerate(listing.records):
+def check_nodes(
+    listing: Listing,
+    positions: Iterable[int],
+    roots: Roots,
+    namespace: str,
+    is_result: bool = False,
+) -> None:
+    """Checks what nodes at some positions hold besides their children; raises as `check` does."""
+    for position in positions:
+        record = listing.records[position]
         if record.type in _PARTIALS:
-            function = _function(record.detail)
-            if not is_linear_map(function):
+            function = detail = record.detail  # JAX and optree wrap a partial there
+            if type(detail) is _Shim:
+                function = functools.partial(detail.func, *detail.args, **detail.keywords)
+            if not is_linear_map(function := function_in(function)):
                 place = functools.partial(_node_text, listing, position, roots, "func")
                 check_value(function, place, is_result=is_result)
             continue
         # The core has found the arrays in builtin containers: not those in partials, in fields, and
         # in what pydag opens, such as modules.
         for name, value in (record.detail or ()) if record.kind == "fields" else ():
-            if type(value) in ATOMS or (found := array_beside(value, spec.namespace)) is None:
+            if type(value) in ATOMS or (found := array_beside(value, namespace)) is None:
                 continue
             where = _node_text(listing, position, roots, name)
             raise TypeError(
                 f"{where} is a meta field of {record.type}, and holds an array: "
                 f"{name}{found.path()} is {short_repr(found.item)}\n"
-                "  It would be a constant, neither traced nor trained, and stale when it changes. "
+                "  It would be compiled in as a constant, neither traced nor trained. "
                 "Make the field a data field; or keep the numbers there as a tuple."
             )
 
 
 def _node_text(listing: Listing, position: int, roots: Roots, attribute: str) -> str:
     return f"{way_text(listing, listing.way(position), roots)}.{attribute}"
-
-
-def _function(detail: Any) -> Any:
-    """The function of a partial whose arguments are opened; JAX and optree wrap a partial there."""
-    if type(detail) is _Shim:
-        return functools.partial(detail.func, *detail.args, **detail.keywords)
-    return function_in(detail)
 
 
 def is_linear_map(function: Any) -> bool:

@@ -2,8 +2,8 @@
 """Static values: what may stand at a leaf that JAX doesn't trace, and which of them are equal.
 
 A static value is part of what a function is compiled for. So it must be a *value*: something that
-is compared by what it is. An object that holds arrays out of sight would be a constant: neither
-traced nor trained, and stale when it changes. The core compares them: `is_same_value`.
+is compared by what it is. An object that holds arrays out of sight would be compiled in as a
+constant, neither traced nor trained. The core compares them: `is_same_value`.
 """
 
 import enum
@@ -17,8 +17,8 @@ import jax
 import numpy as np
 
 from pydag.jaxinterop.foreign.equinox_private import is_placeholder
-from pydag.registry.class_table import ClassTable, bases_of, inherits, names_in
-from pydag.registry.generated import has_generated_methods
+from pydag.registry.classes import bases_of, has_generated_methods, inherits, names_in
+from pydag.registry.tables import ClassTable
 from pydag.structure.reached import ATOMS, Parts, Step, attributes, closed_over, parts, steps
 
 from .leaves import is_array, is_array_by_method
@@ -63,7 +63,7 @@ _is_value_by_class = ClassTable(_kind_of_class).of
 """Whether instances of a class are values; None if that is for their fields to say."""
 
 
-def _parts_or_fields(value: Any) -> Parts | None:
+def _inside(value: Any) -> Parts | None:
     return attributes(value) if _is_value_by_class(value) is None else parts(value)
 
 
@@ -81,14 +81,8 @@ def _reachable(item: Any) -> Parts | None:
     return [*found, *attributes(item)]
 
 
-def _whatever_it_holds(value: Any) -> Parts | None:
-    return parts(value) if _is_value_by_class(value) else _reachable(value)
-
-
 def hidden(
-    value: Any,
-    namespace: str | None = None,
-    opened: Callable[[Any], Parts | None] = _parts_or_fields,
+    value: Any, namespace: str | None = None, parts_of: Callable[[Any], Parts | None] = _inside
 ) -> Step | None:
     """The first array to which an instance leads whose class doesn't say itself that it is a value.
 
@@ -97,7 +91,7 @@ def hidden(
     """
     for step in steps(Step(value), parts, namespace):
         if _is_value_by_class(step.item) is None:
-            for inner in steps(step, opened, namespace or ""):
+            for inner in steps(step, parts_of, namespace or ""):
                 if is_array(inner.item) or is_array_by_method(inner.item):
                     return inner
     return None
@@ -108,12 +102,12 @@ def refused(value: Any) -> Step | None:
     for step in steps(Step(value), parts):
         if _is_value_by_class(step.item) is False and parts(step.item) is None:
             return step
-    return hidden(value, opened=_whatever_it_holds)
+    return hidden(value, parts_of=lambda x: (parts if _is_value_by_class(x) else _reachable)(x))
 
 
 def array_beside(value: Any, namespace: str) -> Step | None:
     """The first array in something that isn't traced: in its nodes, parts and fields."""
-    found = steps(Step(value), _parts_or_fields, namespace)
+    found = steps(Step(value), _inside, namespace)
     return next((step for step in found if is_array(step.item)), None)
 
 
@@ -132,13 +126,12 @@ def is_value(value: Any) -> bool:
 _SETTLED = (*_VALUES, jax.sharding.Sharding, jax.sharding.Mesh)
 
 
-def _has_settled_class(value: Any) -> bool:
-    own = _defined_for(value)
-    is_compared_by_identity = not any("__eq__" in names or "__hash__" in names for names in own)
-    return is_compared_by_identity or any(inherits(type(value), base) for base in _SETTLED)
-
-
-_is_of_settled_class = ClassTable(_has_settled_class).of
+_is_of_settled_class = ClassTable(
+    lambda x: (
+        any(inherits(type(x), base) for base in _SETTLED)
+        or not any("__eq__" in names or "__hash__" in names for names in _defined_for(x))
+    )
+).of
 
 
 def is_settled(value: Any) -> bool:

@@ -8,11 +8,12 @@ from typing import Any, NoReturn, final
 import jax.numpy as jnp
 import numpy as np
 
+from pydag.arrays.kinds import array_outline
 from pydag.jaxinterop.content.leaves import is_array
 from pydag.jaxinterop.content.values import is_value
 from pydag.registry.fields import register_module
 from pydag.structure.calls import Applied, Call, function_text, means_call
-from pydag.structure.text import array_outline, short_repr
+from pydag.structure.text import short_repr
 
 _DEEPEST = 3  # levels of derived leaves in derived leaves that are written out
 
@@ -124,7 +125,7 @@ class Derived:
             raise TypeError(_refusal(self, "an array was made of"))
         if name.startswith("_") or name in Derived.__slots__:
             raise AttributeError(f"'Derived' object has no attribute {name!r}", name=name, obj=self)
-        raise NotResolvedError(_refusal(self, f"`.{name}` was asked of"))
+        raise NotResolvedError(_refusal(self, f"`.{name}` was used on"))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int | float | complex) or is_array(other):
@@ -146,20 +147,14 @@ def _refuse(derived: Derived, what: str, *_: Any) -> NoReturn:
     raise TypeError(_refusal(derived, f"`{what}` was used on"))
 
 
-_BINARY = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
-    "matmul": "@", "pow": "**", "divmod": "divmod", "and": "&", "or": "|", "xor": "^",
-    "lshift": "<<", "rshift": ">>",
-}  # fmt: skip
-_OTHERS = {
-    "neg": "-", "pos": "+", "abs": "abs", "invert": "~", "round": "round",
-    "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "getitem": "[]", "iter": "iteration", "bool": "bool",
-    "float": "float", "int": "int", "complex": "complex", "index": "an index",
-}  # fmt: skip
-_REFLECTED = {f"r{word}": symbol for word, symbol in _BINARY.items()}
-for _word, _symbol in (_BINARY | _REFLECTED | _OTHERS).items():
-    setattr(Derived, f"__{_word}__", partialmethod(_refuse, _symbol))
+_BINARY = "add:+ sub:- mul:* truediv:/ floordiv:// mod:% matmul:@ pow:** and:& or:| xor:^ lshift:<<"
+_BINARY += " rshift:>> divmod"
+_OTHERS = (
+    "neg:- pos:+ invert:~ lt:< le:<= gt:> ge:>= getitem:[] iter:iteration abs round bool float"
+)
+for _text in f"{_BINARY} r{_BINARY.replace(' ', ' r')} {_OTHERS} int complex index".split():
+    _word, _, _symbol = _text.partition(":")
+    setattr(Derived, f"__{_word}__", partialmethod(_refuse, _symbol or _word))
 
 # In files the class is known by its public name.
 Derived.__module__ = "pydag.jaxinterop"

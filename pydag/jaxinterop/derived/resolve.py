@@ -10,32 +10,24 @@ from typing import Any
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import PLAIN
-from pydag.jaxinterop.foreign.jax_private import is_ref
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.dag import Dag
+from pydag.jaxinterop.content.dag import Dag
+from pydag.jaxinterop.foreign.jax_private import read
+from pydag.jaxinterop.help import with_wrapper_options
 from pydag.jaxinterop.typed import P, R, T
 from pydag.jaxinterop.updates.changes import Changes, Given
-from pydag.registry.weak_table import WeakTable
+from pydag.registry.tables import WeakTable
 from pydag.structure.text import short_repr
 
 from .derived import Derived
 
 
 def _value(derived: Derived) -> Any:
-    sources = [x[...] if is_ref(x) else x for x in derived.sources]
     try:
-        value = derived.f(*sources, **dict(derived._kwargs))
+        value = derived.f(*map(read, derived.sources), **dict(derived._kwargs))
     except Exception as error:
         error.add_note(f"  while a derived leaf was computed: {derived!r}")
         raise
     return resolved(value) if type(value) is Derived else value
-
-
-def _rules() -> dict[type, Callable[[Any], Any]]:
-    """What replaces the nodes of each class."""
-    base = getattr(sys.modules.get("paramax"), "AbstractUnwrappable", None)
-    others = {base: operator.methodcaller("unwrap")} if isinstance(base, type) else {}
-    return {Derived: _value, **others}
 
 
 @with_wrapper_options
@@ -63,7 +55,11 @@ def resolved(tree: T, *, namespace: str = "") -> T:
         own = resolved(tree.tree, namespace=tree._options.namespace)
         found = tree if own is tree.tree else Dag(own, **tree._options._asdict())
     else:
-        found = _core.rewrite(_rules(), tree, namespace=namespace)
+        rules: dict[type, Callable[[Any], Any]] = {Derived: _value}
+        base = getattr(sys.modules.get("paramax"), "AbstractUnwrappable", None)
+        if isinstance(base, type):
+            rules[base] = operator.methodcaller("unwrap")
+        found = _core.rewrite(rules, tree, namespace=namespace)
     return found  # type: ignore[no-any-return]  # it is of the class of `tree`
 
 
@@ -131,14 +127,11 @@ def resolve_methods(cls: type) -> None:
     for base in reversed(cls.__mro__[:-1]):
         for name, found in list(vars(base).items()):
             is_public = not name.startswith("_") or name == "__call__"
-            if is_public and inspect.getattr_static(cls, name) is found and _is_method(found):
+            is_bound = callable(found) and hasattr(type(found), "__get__")
+            is_method = is_bound and not isinstance(found, staticmethod | classmethod | type)
+            is_own = inspect.getattr_static(cls, name) is found
+            if is_public and is_own and is_method and not _resolving.get(found, False):
                 setattr(cls, name, resolve_self(found))
-
-
-def _is_method(found: Any) -> bool:
-    is_bound = callable(found) and hasattr(type(found), "__get__")
-    is_other = isinstance(found, staticmethod | classmethod | type)
-    return is_bound and not is_other and not _resolving.get(found, False)
 
 
 def _call_resolved(f: Callable[..., R], given: tuple[Any, ...], roots: tuple[str, ...]) -> R:
@@ -147,18 +140,15 @@ def _call_resolved(f: Callable[..., R], given: tuple[Any, ...], roots: tuple[str
     if own is given:
         return f(*given)
     before = Given.of(own, PLAIN, roots)
-    originals: dict[int, Any] = {}  # by the ids of their copies
-    copies: list[Any] = []
+    originals: dict[int, tuple[Any, Any]] = {}  # with their copies, by the ids of these
     pending: list[tuple[Any, Any]] = [(given, own)]
     while pending:
         a, b = pending.pop()
-        if a is b or type(a) is not type(b) or id(b) in originals:
-            continue
-        if _core.is_leaf(a) or type(a) is Derived:
+        is_other = a is b or type(a) is not type(b) or id(b) in originals
+        if is_other or _core.is_leaf(a) or type(a) is Derived:
             continue
         if not isinstance(a, tuple):
-            originals[id(b)] = a
-            copies.append(b)  # owns what the id is of
+            originals[id(b)] = a, b
         pending += zip(_core.open_one_level(a)[0], _core.open_one_level(b)[0], strict=False)
     result = f(*own)
     changes = Changes(before)
@@ -171,7 +161,7 @@ def _call_resolved(f: Callable[..., R], given: tuple[Any, ...], roots: tuple[str
                 "are used: pj.resolved(model); or change the model itself, outside."
             )
     found: R = _core.rewrite(
-        lambda node: originals.get(id(node), node),
+        lambda node: originals.get(id(node), (node,))[0],
         result,
         is_leaf=lambda node: id(node) in originals,
     )

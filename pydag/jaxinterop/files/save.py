@@ -10,29 +10,28 @@ import jax
 import numpy as np
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
-from pydag.files.arrays import host_copies, is_array, of_class
+from pydag.arrays.bytes import host_copies
+from pydag.arrays.kinds import is_array, of_class
 from pydag.files.path import check_path
 from pydag.files.save import write
-from pydag.jaxinterop.content.paths import path_text, path_texts
+from pydag.jaxinterop.content.options import path_text, path_texts
 from pydag.jaxinterop.content.refused import check_value
 from pydag.jaxinterop.content.static import static_positions
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.public.arguments import MISSING
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.public.compiled import MISSING
 from pydag.public.tracebacks import short_tracebacks
 from pydag.structure.text import short_repr
-from pydag.typing import Dag as AnyDag
-from pydag.typing import Identity, Leaf
+from pydag.typing import Dag, Identity, Leaf
 
-from .opened import Opened, content, is_plain, kind_of
+from .kinds import Unwrapped, content, is_plain, kind_of
 
 
 @short_tracebacks
 @with_wrapper_options
 def save(
     path: str | os.PathLike[str],
-    tree: AnyDag = MISSING,
+    tree: Dag = MISSING,
     *,
     namespace: str = "",
     identity: Identity = "all",
@@ -78,14 +77,13 @@ def save(
     ([1.0, 1.0], [0, 7], 3)
     """
     check_path(path, tree, "save(path, tree)")
-    opened = Opened(tree, namespace, identity)
-    leaves, spec = _core.flatten_at(opened.tree, "tree", namespace=namespace, identity=identity)
+    holders = Unwrapped(tree, namespace, identity)
+    leaves, spec = _core.flatten_at(holders.tree, "tree", namespace=namespace, identity=identity)
     are_traced = of_class(leaves, lambda cls: issubclass(cls, jax.core.Tracer))
     for i in itertools.compress(range(len(leaves)), are_traced):
         raise TypeError(
             f"{path_texts(spec, 'tree')[i]} is traced, and has no numbers: "
-            f"{short_repr(leaves[i])}\n"
-            "  Save what the transformed function returns, outside of it."
+            f"{short_repr(leaves[i])}\n  Save what the transformed function returns, outside of it."
         )
     if _spans_processes(leaves, spec) and jax.process_index() != 0:
         return
@@ -98,26 +96,21 @@ def save(
     write(path, contents, spec, identity, structure, shard_size, progress, kinds)
 
 
-def _spans_processes(leaves: list[Leaf], spec: PyDagSpec) -> bool:
+def _spans_processes(leaves: list[Leaf], spec: _core.PyDagSpec) -> bool:
     """Whether other processes hold some of the arrays, too; TypeError if this one lacks a part."""
-    if jax.process_count() == 1:
-        return False
-    found = False
-    for i, leaf in enumerate(leaves):
-        if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
-            continue
-        found = True
+    arrays = [(i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+    spanning = [(i, x) for i, x in arrays if jax.process_count() > 1 and not x.is_fully_addressable]
+    for i, leaf in spanning:
         if not leaf.is_fully_replicated:
             raise TypeError(
-                f"{path_texts(spec, 'tree')[i]} is divided over several processes, and "
-                "this one has a part of it only\n"
-                "  Save it with orbax, which takes a pj.Dag: each process writes its part. Or "
-                "replicate it first, and process 0 writes it."
+                f"{path_texts(spec, 'tree')[i]} is divided over several processes, and this one "
+                "has a part of it only\n  Save it with orbax, which takes a pj.Dag: each process "
+                "writes its part. Or replicate it first, and process 0 writes it."
             )
-    return found
+    return bool(spanning)
 
 
-def _check_rest(leaves: list[Leaf], spec: PyDagSpec, structure: bool) -> None:
+def _check_rest(leaves: list[Leaf], spec: _core.PyDagSpec, structure: bool) -> None:
     """Checks that static leaves are values, and that leaves which aren't written are static."""
     static = frozenset(static_positions(leaves, spec, "tree"))
     for i in sorted(static):
@@ -126,9 +119,8 @@ def _check_rest(leaves: list[Leaf], spec: PyDagSpec, structure: bool) -> None:
         if i not in static and not is_array(leaf):
             raise TypeError(
                 f"{path_texts(spec, 'tree')[i]} is data, the number {short_repr(leaf)}, and "
-                "structure=False would leave it out\n"
-                "  Make it an array, or save the structure, too. Only configuration is left out: "
-                "text, functions, the numbers of modules."
+                "structure=False would leave it out\n  Make it an array, or save the structure, "
+                "too. Only configuration is left out: text, functions, the numbers of modules."
             )
 
 

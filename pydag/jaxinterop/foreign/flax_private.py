@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How flax opens and builds the objects of NNX, which it doesn't promise: all is looked up here.
 
-These are guesses: `registries/stand_ins.py` compares them with what flax does.
+These are guesses: `registries/known_classes.py` compares them with what flax does.
 A flax that has no such thing, or is still being imported, is asked for each object.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
-from pydag.registry.class_table import bases_of, inherits, names_in
+from pydag.registry.classes import bases_of, inherits, names_in
 
 # The attribute that says which attributes of an instance are children. It is the first static one.
 _NODES = "_pytree__nodes"
@@ -22,7 +22,7 @@ _FRESH = "_trace_state"
 
 
 # (children, aux_data, names of the children), as the core gets them of a flatten function.
-Opened = tuple[tuple[Any, ...], Any, tuple[Any, ...] | None]
+OpenNode = tuple[tuple[Any, ...], Any, tuple[Any, ...] | None]
 
 
 class Places(NamedTuple):
@@ -48,7 +48,7 @@ class Known(NamedTuple):
     """How a library opens and builds the instances of a class."""
 
     places: Places
-    layout: Callable[[Any, Opened], Layout | None]
+    layout: Callable[[Any, OpenNode], Layout | None]
     """That of an instance, given what the library said of it; None where the core can't open it."""
 
 
@@ -83,7 +83,7 @@ def writer_of(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
     if classes is None:
         return None
     if inherits(cls, classes[0]):
-        return _write_variable
+        return lambda variable, children: object.__setattr__(variable, _RAW_VALUE, children[0])
     pytree = getattr(sys.modules.get("flax.nnx"), "Pytree", None)
     return _write_attributes if isinstance(pytree, type) and inherits(cls, pytree) else None
 
@@ -93,10 +93,6 @@ def is_module_class(cls: Any, namespace: str) -> bool:
     if not isinstance(cls, type):
         return False
     return _core.is_module(cls, namespace) or writer_of(cls) is not None
-
-
-def _write_variable(variable: Any, children: Sequence[Any]) -> None:
-    object.__setattr__(variable, _RAW_VALUE, children[0])
 
 
 def _write_attributes(node: Any, children: Sequence[Any]) -> None:
@@ -111,18 +107,15 @@ def _has_own(cls: type, *names: str) -> bool:
 
     What flax's own classes do is known: they look out for names that were given up.
     """
-    bases = [base for base in bases_of(cls) if base is not object and not _is_flaxs(base)]
+    known = [str(names_in(base).get("__module__")) for base in bases_of(cls)]
+    bases = [x for x, m in zip(bases_of(cls), known, strict=True) if not m.startswith("flax.")]
     is_layout = type(type("C", (), {}).__dict__["__dict__"])  # what every class with a dict has
     return any(
         name in names_in(base) and not isinstance(names_in(base)[name], is_layout)
         for base in bases
+        if base is not object
         for name in names
     )
-
-
-def _is_flaxs(cls: type) -> bool:
-    module = names_in(cls).get("__module__")
-    return type(module) is str and module.startswith("flax.")
 
 
 def _variables(cls: type, entry: Any) -> Known | None:
@@ -137,8 +130,8 @@ def _variables(cls: type, entry: Any) -> Known | None:
     def write(variable: Any, _: Any, children: Sequence[Any]) -> None:
         set_raw_value(variable, children[0])
 
-    def layout(_: Any, opened: Opened) -> Layout:
-        names = tuple(name for name, _ in opened[1])
+    def layout(_: Any, parts: OpenNode) -> Layout:
+        names = tuple(name for name, _ in parts[1])
         return Layout(names, (0,), tuple(([name], i) for i, name in enumerate(names, 1)))
 
     return Known(Places((_RAW_VALUE,), _METADATA, None, _FRESH, _trace_state(), write), layout)
@@ -166,8 +159,8 @@ def _pytrees(cls: type, entry: Any) -> Known | None:
     return Known(Places((), "", kinds, write=_assign_attributes), _layout_of_attributes)
 
 
-def _layout_of_attributes(node: Any, opened: Opened) -> Layout | None:
-    attributes, (keys, other_keys, _) = vars(node), opened[1]
+def _layout_of_attributes(node: Any, parts: OpenNode) -> Layout | None:
+    attributes, (keys, other_keys, _) = vars(node), parts[1]
     names = tuple(str(key) for key in (*keys, *other_keys))
     # An instance that says itself whether it has numbers as keys is flax's to open.
     if set(names) != attributes.keys() or "_pytree__has_int_keys" in attributes:

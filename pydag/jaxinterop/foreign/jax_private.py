@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import tree_util
 from jax.experimental.hijax import AbstractRef
 
 import pydag._core as _core
@@ -36,6 +35,9 @@ flatten_one_level_with_keys: Callable[[Any], "tuple[Iterable[tuple[Any, Any]], A
 
 array_classes: Mapping[type, Any] = _of_jax("jax._src.core", "pytype_aval_mappings")
 """What JAX takes for arrays, by class. `jax.typeof` needs an instance and runs its code."""
+
+describe: Callable[..., Any] = jax.ShapeDtypeStruct
+"""Describes an array. The class is public, but has no types."""
 
 ArrayImpl: type = _of_jax("jax._src.array", "ArrayImpl")
 """The class of ordinary arrays."""
@@ -155,7 +157,7 @@ def written_inputs(traced: Any, *, or_read: bool = False) -> frozenset[int]:
     return frozenset(number for number in found if number >= 0)
 
 
-_partial: Any = tree_util.Partial
+_partial: Any = jax.tree_util.Partial
 _Shim: Any = type(_partial(functools.partial(print)).func)
 
 
@@ -171,9 +173,8 @@ def is_ref(leaf: Any) -> bool:
         return False
     if isinstance(leaf, jax.core.Tracer):
         return isinstance(leaf.aval, AbstractRef)
-    return isinstance(leaf, jax.Ref) or (
-        cls is jax.ShapeDtypeStruct and getattr(leaf, "is_ref", False)
-    )
+    is_description = cls is jax.ShapeDtypeStruct and getattr(leaf, "is_ref", False)
+    return isinstance(leaf, jax.Ref) or is_description
 
 
 _get_aval = attrgetter("aval")
@@ -219,14 +220,8 @@ def set_content(ref: Any, content: Any) -> None:
 # --- how JAX opens classes ---
 
 
-class _Fields:
-    """A class to try out how JAX opens classes by fields."""
-
-
-class _Whole:
-    """A class to try out how JAX opens what has no children."""
-
-
+# Classes to try out how JAX opens classes by fields, and those without children.
+_Fields, _Whole = type("Fields", (), {}), type("Whole", (), {})
 jax.tree_util.register_dataclass(_Fields, ("data",), ("meta",))
 jax.tree_util.register_static(_Whole)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings, and how messages speak of the user's code."""
+"""Warnings: of lost ties, of lost updates, of numbers that change."""

@@ -12,10 +12,9 @@ import numpy as np
 import pydag._core as _core
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_number
-from pydag.jaxinterop.content.paths import CALL, Roots, path_texts
+from pydag.jaxinterop.content.options import CALL, Roots, path_texts
+from pydag.jaxinterop.naming import Source
 from pydag.structure.text import short_repr
-
-from .source import Source
 
 _TRACES = 4  # are compared
 _logger = logging.getLogger("pydag.jaxinterop")
@@ -29,12 +28,11 @@ def difference(first: Content, second: Content, roots: Roots = CALL) -> str:
         found = _core.explain(first.spec, second.spec, True, roots)
         return found or f"  first:  {first!r}\n  second: {second!r}"
     texts = path_texts(first.spec, roots)
-    lines = [
+    return "\n".join(
         f"{texts[i]}\n  first:  {short_repr(a)}\n  second: {short_repr(b)}"
         for i, a, b in zip(first.positions, first.values, second.values, strict=True)
         if not _core.is_same_value(a, b)
-    ]
-    return "\n".join(lines)
+    )
 
 
 def explain_miss(source: Source, content: Content, known: Sequence[Content]) -> None:
@@ -46,11 +44,7 @@ def explain_miss(source: Source, content: Content, known: Sequence[Content]) -> 
 
 
 def has_changing_number(source: Source, contents: Sequence[Content]) -> bool:
-    """Whether a number changed in each of the last three traces. Warns of it.
-
-    Args:
-        contents: Of the arguments of the last traces.
-    """
+    """Whether a number of the arguments changed in each of the last three traces. Warns of it."""
     last, content = contents[-_TRACES:], contents[-1]
     alike = all(c.key == content.key and c.positions == content.positions for c in last)
     if len(last) < _TRACES or not alike:

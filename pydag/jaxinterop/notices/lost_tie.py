@@ -15,19 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.errors import LostTieWarning
 from pydag.jaxinterop.content.leaves import is_number, is_traced
-from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.content.options import CALL
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.foreign.flax_private import is_module_class
+from pydag.jaxinterop.naming import Source
 from pydag.jaxinterop.treatments.arguments import spot_text
 from pydag.jaxinterop.updates.changes import Given
 from pydag.structure.listing import Listing
 from pydag.structure.reshared import matched
 from pydag.typing import Dag, Leaf, Path
-
-from .source import Source
 
 _MOST_PARTS = 200  # of a result are compared with an argument
 
@@ -78,25 +76,22 @@ def warn_of_lost_ties(given: Given, result: Dag, source: Source, starts_equal: S
             names += tuple(map(spot_text, part.entries()))
             arguments += zip(part.children(), listing.children(position), strict=True)
     for name, (spec, position) in zip(names, arguments, strict=True):
-        if not spec.num_shared:
-            continue
-        lost = _lost_tie(spec, given, position, result, starts_equal)
+        lost = _lost_tie(spec, given, position, result, starts_equal) if spec.num_shared else None
         if lost is not None:
             root, one, other = lost
             source.warn(
-                f"{source.text} returns what it was given, but with a tie lost\n"
-                f"  given: {name}{one} and {name}{other} are one object\n"
-                f"  returned: result{root}{one} and result{root}{other} are two\n"
-                "  Map a model with pj.tree.map in the place of jax.tree.map, and use pydag's "
-                "grad, optimizer and apply_updates. If the two only start equal, copy one before "
-                "(pj.tree.copy), or untie them (pydag.untie).",
+                f"{source.text} returns what it was given, but with a tie lost\n  given: "
+                f"{name}{one} and {name}{other} are one object\n  returned: result{root}{one} and "
+                f"result{root}{other} are two\n  Map a model with pj.tree.map in the place of "
+                "jax.tree.map, and use pydag's grad, optimizer and apply_updates. If the two only "
+                "start equal, copy one before (pj.tree.copy), or untie them (pydag.untie).",
                 LostTieWarning,
             )
             return
 
 
 def _lost_tie(
-    spec: PyDagSpec, given: Given, position: int, result: Dag, starts_equal: StartsEqual
+    spec: _core.PyDagSpec, given: Given, position: int, result: Dag, starts_equal: StartsEqual
 ) -> tuple[str, str, str] | None:
     """The part of the result that lacks a tie of the argument at a position, and two places."""
     for root, part in _parts(result):
@@ -106,8 +101,7 @@ def _lost_tie(
         if own == spec or own.num_paths != spec.num_paths:
             continue
         a, b = Listing.of(spec), Listing.of(own)
-        pairs = matched(a, b)
-        if pairs is None:
+        if (pairs := matched(a, b)) is None:
             continue
         leaves = [given.leaves[i] for i in Listing.of(given.spec).leaves_below(position)]
         ours = ((leaves[a.leaf_numbers[i]], j) for i, j in pairs if i in a.leaf_numbers)
@@ -130,11 +124,6 @@ def _lost_tie(
     return None
 
 
-def unfold_alike(one: PyDagSpec, other: PyDagSpec) -> bool:
-    """Whether two structures differ in sharing alone."""
-    return matched(Listing.of(one), Listing.of(other)) is not None
-
-
 def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
     """The result and its parts, through builtin containers, with their paths."""
     waiting = [("", result)]
@@ -150,13 +139,12 @@ def _parts(result: Dag) -> Iterator[tuple[str, Dag]]:
 def _have_one_type(one: Leaf, other: Leaf) -> bool:
     if is_number(one) and is_number(other):  # `jax.tree.map` changes those of modules, too
         return True
-    if is_traced(one) and is_traced(other):
-        are_refs = jax_private.is_ref(one), jax_private.is_ref(other)
-        if any(are_refs):
-            return all(are_refs)
-        same_shape = jnp.shape(one) == jnp.shape(other)
-        return same_shape and jnp.result_type(one) == jnp.result_type(other)
-    return _core.is_same_value(one, other)
+    if not (is_traced(one) and is_traced(other)):
+        return _core.is_same_value(one, other)
+    if jax_private.is_ref(one) or jax_private.is_ref(other):
+        return jax_private.is_ref(one) and jax_private.is_ref(other)
+    same_shape = jnp.shape(one) == jnp.shape(other)
+    return same_shape and jnp.result_type(one) == jnp.result_type(other)
 
 
 def _is_meant(listing: Listing, namespace: str, one: Path, other: Path) -> bool:
@@ -169,7 +157,7 @@ def _is_meant(listing: Listing, namespace: str, one: Path, other: Path) -> bool:
     depth = next(i for i, (x, y) in enumerate(zip(one, other, strict=False)) if x != y)
     records = [listing.records[position] for position in first[: depth + 1]]
     holders = [listing.records[way[-2]] for way in ways]
-    if any(record.kind in _TUPLES for record in (records[-1], *holders)):
+    if any(record.kind in ("tuple", "namedtuple") for record in (records[-1], *holders)):
         return False
     in_module = any(
         r.kind in ("fields", "custom type") and not issubclass(r.type, Mapping) for r in records
@@ -181,9 +169,6 @@ def _is_meant(listing: Listing, namespace: str, one: Path, other: Path) -> bool:
     classes = at.type, listing.records[first[-1]].type
     is_layer = all(is_module_class(cls, namespace) for cls in classes)
     return ours != theirs or is_layer or at.kind in ("list", "deque")
-
-
-_TUPLES = ("tuple", "namedtuple")
 
 
 def _is_plain(leaf: Leaf) -> bool:

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 
 import pydag._core as _core
+from pydag.jaxinterop.content.dag import Dag as PackedDag
 from pydag.jaxinterop.content.leaves import is_number, is_traced
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL, MISSING
+from pydag.jaxinterop.content.options import CALL, MISSING, Options
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.foreign.equinox_private import is_equinox_module
-from pydag.jaxinterop.packed.dag import Dag as PackedDag
-from pydag.jaxinterop.treatments.arguments import Spot, pick, spot_text
+from pydag.jaxinterop.naming import Source
+from pydag.jaxinterop.treatments.arguments import Spot, spot_text
 from pydag.jaxinterop.updates.changes import VALUES, Change, Changes, Given
 from pydag.structure.text import short_repr
 from pydag.typing import Dag
-
-from .source import Source
 
 
 class LostUpdateWarning(UserWarning):
@@ -67,9 +65,8 @@ def warn_of_lost_updates(
     shown += f" and {len(lost) - 4} more" if len(lost) > 4 else ""
     source.warn(
         f"{source.text} changed {shown}, and the change is lost: the changed object is not in its "
-        "result\n"
-        "  A function that is transformed gets objects of its own, and the caller's stay as they "
-        f"are. {_cure(lost, changes, has_option)} If only this call needs it, change a copy: "
+        "result\n  A function that is transformed works on copies; the caller's objects are "
+        f"unchanged. {_cure(lost, changes, has_option)} If only this call needs it, change a copy: "
         "model = pydag.dag_copy(model).",
         LostUpdateWarning,
     )
@@ -81,10 +78,14 @@ def warn_of_unchangeable(given: Given, updated: Collection[Spot], source: Source
     What `x = x + 1` or `state = state.replace(...)` makes in them would be lost.
     """
     for spot in updated:
-        [argument] = pick(given.tree, [spot])
-        nodes = _nodes_of(argument, given.options).values()
+        argument = given.tree[0][spot] if isinstance(spot, int) else given.tree[1][spot]
+        classes = set(map(type, _nodes_of(argument, given.options).values()))
+        parameters = {cls: getattr(cls, "__dataclass_params__", None) for cls in classes}
+        frozen = {cls for cls, found in parameters.items() if getattr(found, "frozen", False)}
         leaves = _core.leaves(argument, namespace=given.options.namespace)
-        if any(map(_can_change, nodes)) or all(jax_private.is_ref(x) for x in leaves):
+        if not all(map(is_equinox_module, classes - frozen)) or all(
+            map(jax_private.is_ref, leaves)
+        ):
             continue
         option = "update_argnums" if isinstance(spot, int) else "update_argnames"
         source.warn(
@@ -94,12 +95,6 @@ def warn_of_unchangeable(given: Given, updated: Collection[Spot], source: Source
             "written into the caller's. Return the new value, without naming the argument there.",
             UserWarning,
         )
-
-
-def _can_change(node: Any) -> bool:
-    cls = type(node)
-    is_frozen = getattr(getattr(cls, "__dataclass_params__", None), "frozen", False)
-    return not (is_frozen or is_equinox_module(cls))
 
 
 def _is_registered(node: Any, namespace: str) -> bool:
@@ -129,13 +124,9 @@ def _cure(lost: Sequence[Change], changes: Changes, has_option: bool) -> str:
     numbers = sorted({path[1] for path in paths if path[0] == 0})
     names = sorted({path[1] for path in paths if path[0] == 1})
     pairs = (("update_argnums", numbers), ("update_argnames", names))
-    say = [
-        f"{o}={(spots[0] if len(spots) == 1 else tuple(spots))!r}" for o, spots in pairs if spots
-    ]
-    cure = (
-        f"Return what was changed; or say {' and '.join(say)}: then it is written into the "
-        "caller's objects."
-    )
+    given = [f"{o}={(x[0] if len(x) == 1 else tuple(x))!r}" for o, x in pairs if x]
+    cure = f"Return what was changed; or pass {' and '.join(given)}: then it is written into the "
+    cure += "caller's objects."
     if any(c.old is MISSING and is_traced(c.new) for c in lost):
         cure += " What the caller's object lacks can't be written: create it before the call"
         cure += " (an array of zeros)."

@@ -9,19 +9,19 @@ import jax.numpy as jnp
 
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content
-from pydag.jaxinterop.content.derivative import is_variable
+from pydag.jaxinterop.content.dag import Dag as PackedDag
+from pydag.jaxinterop.content.dag import dag_of
 from pydag.jaxinterop.content.leaves import is_like_array
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.selection import is_variable
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.dag import Dag as PackedDag
-from pydag.jaxinterop.packed.dag import dag_of
+from pydag.jaxinterop.help import with_wrapper_options
 from pydag.jaxinterop.typed import T
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf
 
-from .errors import untied
 from .nested import apart, tree_of
+from .state import untied
 
 
 def _added(parameter: Leaf, update: Leaf, content: Content, number: int) -> Leaf:
@@ -62,7 +62,7 @@ def apply_updates(params: T, updates: Dag, *, namespace: str = "", identity: Ide
     Raises:
         SharingError: There are two updates for one leaf.
         TypeError: A leaf is no array, and its type can't add an update.
-        ValueError: The updates are structured in another way.
+        ValueError: The updates are structured differently.
 
     >>> w, change = jnp.ones(2), jnp.full(2, -0.5)
     >>> new = apply_updates({"a": w, "b": w, "n": 3}, {"a": change, "b": change, "n": None})

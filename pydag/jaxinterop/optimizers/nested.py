@@ -8,23 +8,23 @@ is at several places is at its anchor's, and a Variable of NNX is the array in i
 import dataclasses
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.derivative import variable_classes
+from pydag.jaxinterop.content.dag import Dag as PackedDag
 from pydag.jaxinterop.content.leaves import is_number, is_traced
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import path_texts
-from pydag.jaxinterop.packed.dag import Dag as PackedDag
-from pydag.registry.class_table import inherits
+from pydag.jaxinterop.content.options import Options, path_texts
+from pydag.jaxinterop.content.selection import variable_classes
+from pydag.ops.select import dag_mask
+from pydag.registry.classes import inherits
 from pydag.structure.listing import Listing
-from pydag.typing import Dag, Leaf, Path
+from pydag.structure.text import short_repr
+from pydag.typing import Dag, Leaf, Path, Where
 
 
 def tree_of(tree: Dag, *, keeps_variables: bool = False) -> Dag:
@@ -52,7 +52,7 @@ def apart(
 class Trained:
     """Which arrays of a model an optimizer trains: what its state knows, beside optax's."""
 
-    spec: PyDagSpec  # of the model
+    spec: _core.PyDagSpec  # of the model
     positions: tuple[int, ...]  # of the arrays, among its leaves
 
     def __repr__(self) -> str:
@@ -125,8 +125,8 @@ def _sortable(keys: list[Any]) -> dict[Any, Any]:
         sorted(keys)
         return dict(zip(keys, keys, strict=True))
     except TypeError:
-        texts = list(map(str, keys))
-    return dict(zip(keys, texts if len(set(texts)) == len(keys) else map(repr, keys), strict=True))
+        write = str if len(set(map(str, keys))) == len(keys) else repr
+        return dict(zip(keys, map(write, keys), strict=True))
 
 
 def shown_to_optax(value: Any, trained: Trained, leaves: Sequence[Leaf]) -> Any:
@@ -158,3 +158,70 @@ def shown_to_optax(value: Any, trained: Trained, leaves: Sequence[Leaf]) -> Any:
         return shown_to_optax(value(*map(model_of, args), **named), trained, leaves)
 
     return of_dicts
+
+
+def mask(tree: Dag, where: Where | None = None, *, namespace: str = "") -> Callable[[Any], Any]:
+    """A function for optax that makes a mask, or labels, of what an `optimizer` shows to optax.
+
+    Args:
+        tree: A tree like the model, or a prefix of it, with an answer for each leaf: a flag, a
+            label. A shared array gets the answer at the first of its paths.
+        where: Given, `tree` is the model, and the mask is that of `pydag.dag_mask(tree, where)`.
+        namespace: As in `pydag.dag_flatten`.
+
+    Raises:
+        TypeError: The tree is a selection.
+
+    >>> import optax
+    >>> model = {"weight": jnp.ones(2), "scale": jnp.ones(())}
+    >>> decayed = optax.add_decayed_weights(0.1, mask(model, "*weight*"))
+    >>> zeros = {"weight": jnp.zeros(2), "scale": jnp.zeros(())}
+    >>> tx = pydag.jaxinterop.optimizer(decayed)
+    >>> tx.update(zeros, tx.init(model), model)[0]["scale"].item()
+    0.0
+    """
+    if isinstance(tree, str) or (callable(tree) and _core.is_leaf(tree, namespace=namespace)):
+        raise TypeError(
+            f"mask takes the model first, got {short_repr(tree)}, which would be one answer for "
+            "all\n  A selection is the second argument: pj.mask(model, where), such as "
+            'pj.mask(model, "*.weight"). Labels are a tree like the model.'
+        )
+    answers = tree if where is None else dag_mask(tree, where, namespace=namespace)
+    return _Mask(answers, namespace)
+
+
+@dataclasses.dataclass
+class _Mask:
+    answers: Dag
+    namespace: str
+
+    def __call__(self, nested: Any) -> Any:
+        return self._at(self.answers, nested, "mask")
+
+    def __bool__(self) -> bool:  # it would be one answer for everything
+        raise TypeError(
+            "pydag.jaxinterop.mask makes a function, and this transformation of optax's takes "
+            "trees alone (such as optax.selective_transform)\n  Call it: "
+            "mask(tree)(what optax sees, a nested dict of the arrays); or take optax.masked, "
+            "optax.partition or optax.freeze, which take functions."
+        )
+
+    def _at(self, node: Any, nested: Any, path: str) -> Any:
+        """The answers of a tree for each place of a nested dict."""
+        while is_variable_class(type(node)):
+            [node], _, _ = _core.open_one_level(node, namespace=self.namespace)
+        if type(nested) is not dict:
+            return node
+        if _core.is_leaf(node, namespace=self.namespace):
+            return jax.tree.map(lambda _: node, nested)
+        children, entries, _ = _core.open_one_level(node, namespace=self.namespace)
+        found: dict[Any, Any] = {}
+        for names in (map(str, entries), map(repr, entries), entries):
+            found.update(zip(names, children, strict=True))
+        for key in nested:
+            if key not in found:
+                raise ValueError(
+                    f"{path} is a tree for another model: it has {list(entries)}, and not {key!r}\n"
+                    "  Make it of the model: pydag.dag_map or pydag.dag_mask."
+                )
+        return {key: self._at(found[key], x, f"{path}[{key!r}]") for key, x in nested.items()}

@@ -10,21 +10,19 @@ import numpy as np
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import Content
-from pydag.jaxinterop.content.derivative import are_no_state, derivative, is_differentiable
+from pydag.jaxinterop.content.dag import Dag as PackedDag
+from pydag.jaxinterop.content.dag import dag_of
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.selection import derivative, is_differentiable, selected
 from pydag.jaxinterop.content.static import static_positions
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.shared_selection import selected
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.dag import Dag as PackedDag
-from pydag.jaxinterop.packed.dag import dag_of
+from pydag.jaxinterop.help import with_wrapper_options
 from pydag.jaxinterop.typed import T
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Identity, Leaf, Where
 
-from .errors import about_models, no_gradient, other_gradient, other_model
 from .nested import Trained, apart, shown_to_optax
-from .state import OptimizerState, with_own_arrays
+from .state import OptimizerState, about_models, no_gradient, other_gradient, other_model, separated
 
 
 class _Optimizer:
@@ -62,25 +60,18 @@ class _Optimizer:
         values = list(map(jax_private.read, trained.pick(everything)))
         with about_models(trained, values):
             inner = self._tx.init(trained.nested(values))
-        return OptimizerState(with_own_arrays(inner, values), trained)
+        return OptimizerState(separated(inner, values), trained)
 
     def _picked(self, content: Content, leaves: Sequence[Leaf]) -> tuple[int, ...]:
         """The positions of the leaves that are trained, given the traced ones."""
         positions, wrt = content.traced_positions(), self._wrt
-        if wrt is None:
-            chosen = are_no_state(content, leaves)
-            each = zip(positions, leaves, chosen, strict=True)
-            return tuple(i for i, x, is_chosen in each if is_chosen and is_differentiable(x))
-        able = [
-            bool(jnp.issubdtype(x.dtype, np.inexact))
-            if jax_private.is_ref(x)
-            else is_differentiable(x)
-            for x in leaves
-        ]
+        able = list(map(is_differentiable, leaves))
+        for i in jax_private.ref_positions(leaves) if wrt is not None else ():
+            able[i] = bool(jnp.issubdtype(leaves[i].dtype, np.inexact))
         flags = selected(wrt, content, leaves, able, "params", self._options)
         each = zip(positions, able, flags, strict=True)
         found = tuple(i for i, can_be, is_chosen in each if can_be and is_chosen)
-        if leaves and not found:
+        if wrt is not None and leaves and not found:
             paths = list(compress(content.paths("params"), able))[:4]
             raise TypeError(
                 "there is nothing to train: wrt= selects no array or number that has a derivative"
@@ -113,13 +104,13 @@ class _Optimizer:
         if any(gradient is None for gradient in gradients):
             raise no_gradient(trained, gradients)
         if everything is None:
-            positions, seen = static_positions(given, trained.spec, "updates"), None
+            positions, shown = static_positions(given, trained.spec, "updates"), None
             content = Content(trained.spec, positions, tuple(given[i] for i in positions))
         else:
-            seen = trained.nested(values)
+            shown = trained.nested(values)
             extra = {name: shown_to_optax(x, trained, everything) for name, x in extra.items()}
         with about_models(trained, values):
-            found, inner = self._tx.update(trained.nested(gradients), state.inner, seen, **extra)
+            found, inner = self._tx.update(trained.nested(gradients), state.inner, shown, **extra)
         new = trained.values(found)
         made = dict(zip(trained.positions, new, strict=True))
         model = updates if params is None else params
@@ -128,7 +119,7 @@ class _Optimizer:
             changes = dag_of(content, map(made.get, content.traced_positions()), model._options)
         else:
             changes = derivative(content, made)
-        inner = with_own_arrays(inner, [*gradients, *values, *new])
+        inner = separated(inner, [*gradients, *values, *new])
         return changes, OptimizerState(inner, trained)
 
 
@@ -158,8 +149,8 @@ def optimizer(
 
     Raises:
         ValueError: In `init`: no path matches a pattern of `wrt`. In `update`: the gradient or the
-            model is structured in another way, or the gradient is None where the optimizer trains.
-        SharingError: In `update`: the gradient or the model is shared in another way.
+            model is structured differently, or the gradient is None where the optimizer trains.
+        SharingError: In `update`: the gradient or the model is shared differently.
         TypeError: In `init`: `wrt` selects nothing to train; or `tx` wants more than a dict.
 
     >>> import optax
@@ -181,5 +172,5 @@ def optimizer(
             "optimizer takes a transformation of optax's, such as optax.adam(1e-3), got "
             f"{short_repr(tx)}"
         )
-    made = _Optimizer(tx, wrt, Options(namespace, identity))
-    return cast(_Optimizer, optax.GradientTransformationExtraArgs(made.init, made.update))
+    own = _Optimizer(tx, wrt, Options(namespace, identity))
+    return cast(_Optimizer, optax.GradientTransformationExtraArgs(own.init, own.update))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading JAX's registry, and registering with it."""
+"""Classes of JAX's registry as nodes of pydag, and classes of pydag as nodes of JAX."""

@@ -6,22 +6,19 @@ from typing import Any, ClassVar
 
 import jax
 import optree
-from jax import tree_util
 
 import pydag._core as _core
-from pydag.jaxinterop.content.derivative import variable_classes
+from pydag.jaxinterop.content.dag import Dag, open_with_names
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.selection import variable_classes
 from pydag.jaxinterop.foreign import equinox_private, flax_private, jax_private
-from pydag.jaxinterop.packed.dag import Dag, open_with_names
 from pydag.registry import lookup
-from pydag.registry.class_table import bases_of, inherits, names_in
-from pydag.registry.lazy import cached_names
+from pydag.registry.classes import bases_of, cached_names, inherits, names_in
 from pydag.registry.past_constructor import put_by_pydag
-from pydag.registry.weak_table import WeakTable
+from pydag.registry.tables import WeakTable
 from pydag.sharing.update import writer_finders
 
-from .known_fields import KnownFields, builder, known_fields
-from .stand_ins import Trial
+from .known_classes import KnownFields, Trial, builder, known_fields
 
 asked_pydag: WeakTable[tuple[Options, bool]] = WeakTable()
 """By the classes whose entries in JAX's registry ask pydag: how, and whether of its own accord."""
@@ -57,9 +54,9 @@ class JaxField(JaxEntry, optree.GetAttrEntry):
 
 # Of the keys that say what the entries do: the attribute that has it, and how it is written.
 _PLAIN: dict[type, tuple[str, str]] = {
-    tree_util.GetAttrKey: ("name", ".{}"),
-    tree_util.DictKey: ("key", "[{!r}]"),
-    tree_util.SequenceKey: ("idx", "[{!r}]"),
+    jax.tree_util.GetAttrKey: ("name", ".{}"),
+    jax.tree_util.DictKey: ("key", "[{!r}]"),
+    jax.tree_util.SequenceKey: ("idx", "[{!r}]"),
 }
 
 
@@ -93,23 +90,18 @@ class _Opener:
         is_by_attributes = cls is Dag or of_jax is not None
         seems_so = is_by_attributes or dataclasses.is_dataclass(cls)
         self.entry_type = JaxField if seems_so else JaxEntry
-        self.styles: dict[type, str] = {}
-        if is_by_attributes or fields is not None:
-            self.styles[str] = ".{}"
+        self.styles: dict[type, str] = {str: ".{}"} if is_by_attributes or fields else {}
         _styles.set(cls, self.styles)
 
     def ask(self, node: Any, count: int) -> tuple[Any, ...] | None:
         """The names of a node's children, of which there are so many; None where it has none."""
-        opened = jax_private.flatten_one_level_with_keys(node)
-        if opened is None:
-            return None
-        names: list[Any] = []
-        pairs = tuple(opened[0])
-        for key, _ in pairs:
+        found = jax_private.flatten_one_level_with_keys(node)
+        names, keys = list[Any](), [key for key, _ in found[0]] if found else []
+        for key in keys:
             plain = _PLAIN.get(type(key))
             if plain is None:
-                number = tree_util.FlattenedIndexKey
-                if not self.may_give_names and all(isinstance(key, number) for key, _ in pairs):
+                number = jax.tree_util.FlattenedIndexKey
+                if not self.may_give_names and all(isinstance(key, number) for key in keys):
                     self.names = None  # keys that are numbers say nothing: no other node is asked
                     _core.name_children(self.registration, self.flatten, None, None)
                 return None

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that are chosen by number and by name."""
+"""Arguments that are chosen by number and by name, and static ones among them."""
 
 import inspect
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pydag._core as _core
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.values import array_in_static
 from pydag.structure.text import short_repr
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
+CallTree = tuple[Args, Kwargs]
 Spot = int | str
 """An argument of a call: its position or its name."""
 
@@ -18,7 +22,7 @@ def check_function(fun: Any) -> None:
     """Raises `TypeError` for an argument of a wrapper that can't be called."""
     if not callable(fun):
         raise TypeError(
-            f"a function is transformed, and this can't be called: {short_repr(fun)}\n"
+            f"expected a function, and this can't be called: {short_repr(fun)}\n"
             "  Pass the function itself, not what it returned."
         )
 
@@ -60,11 +64,8 @@ class Chosen(frozenset[Spot]):
         chosen = cls((*numbers_of(numbers), *names_of(names)))
         if (numbers is None) == (names is None):
             return chosen
-        both = [
-            (i, p.name)
-            for i, p in enumerate(parameters_of(fun))
-            if p.kind is p.POSITIONAL_OR_KEYWORD
-        ]
+        parameters = enumerate(parameters_of(fun))
+        both = [(i, p.name) for i, p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         if names is None:
             named = (name for i, name in both if not chosen.isdisjoint((i, i - len(both))))
             return cls(chosen.union(named))
@@ -82,7 +83,44 @@ def spot_text(spot: Spot) -> str:
     return f"args[{spot}]" if isinstance(spot, int) else f"kwargs[{spot!r}]"
 
 
-def pick(call: tuple[Args, Kwargs], spots: Iterable[Spot]) -> tuple[Any, ...]:
-    """Some arguments of a call."""
-    args, kwargs = call
-    return tuple(args[spot] if isinstance(spot, int) else kwargs[spot] for spot in spots)
+class StaticArgument:
+    """A static argument: a leaf, whatever it is. It compares as a static value does."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StaticArgument):
+            return NotImplemented
+        return _core.is_same_value(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return _core.value_hash(self.value)
+
+    def _brief_repr(self) -> str:
+        return short_repr(self.value)
+
+
+def static_argument(
+    value: Any, spot: Spot, options: Options, *, is_hashed: bool = True
+) -> StaticArgument:
+    """A static argument; `ValueError` if it holds an array, or can't be hashed and has to be."""
+    where = spot_text(spot)
+    found = array_in_static(value, options.namespace)
+    if found is not None:
+        raise ValueError(
+            f"{where} is a static argument and holds an array: {where}{found.path()} is "
+            f"{short_repr(found.item)}\n  It would be compiled in as a constant. Pass it as an "
+            "ordinary argument, of a registered class: a module's numbers are static as they are."
+        )
+    try:
+        hash(value if is_hashed else None)
+    except TypeError as error:
+        raise ValueError(
+            f"{where} is a static argument and can't be hashed: {error}\n  A static argument is "
+            "part of the key of the compiled function. Pass a hashable value, such as a tuple for "
+            "a list."
+        ) from None
+    return StaticArgument(value)

@@ -11,17 +11,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
-from jax import tree_util
 from jax.experimental.layout import Format
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.packed.packed import Origins, pack, packed_of, unpack, without_refs
+from pydag.jaxinterop.content.packed import Origins, pack, packed_of, unpack, without_refs
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
 
-from .treatments import Question, number_in, treatments
+from .treatments import Question, answers_in, treatments
 
 
 class Outputs:
@@ -35,21 +34,15 @@ class Outputs:
     """
 
     def __init__(self, question: Question, prefix: Any, nothing: Any, options: Options) -> None:
-        answers, spec = _core.flatten(
-            prefix,
-            is_leaf=question.is_answer,
-            none_is_leaf=True,
-            namespace=options.namespace,
-            identity="nodes",
-        )
+        answers, spec = answers_in(prefix, options.namespace, question.is_answer)
         self._question, self._given, self._options = question, prefix, options
         self._answers: list[Any] = []
         self._is_one, self.prefix = spec.is_leaf(), prefix
         if self._is_one:
             return
         owned = frozenset[int]().union(*_core.module_leaves(spec))
-        is_answer = question.is_answer or _is_axis
-        for i, answer in enumerate(map(number_in, answers)):
+        is_answer = question.is_answer or (lambda x: x is None or type(x) is int)
+        for i, answer in enumerate(answers):
             if not is_answer(answer) and (i in owned or isinstance(answer, str)):
                 continue  # configuration
             if answer not in self._answers:
@@ -76,7 +69,7 @@ class Outputs:
         return Grouped(_About(content, sources, order), groups)
 
 
-@tree_util.register_static
+@jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class _About:
     """A grouped result without its leaves."""
@@ -99,16 +92,12 @@ class Grouped:
         return unpack(packed_of(self.about.content, found, self.about.sources), leaves)
 
 
-tree_util.register_pytree_node(
+jax.tree_util.register_pytree_node(
     Grouped,
     lambda grouped: ((grouped.about, *grouped.groups), None),
     lambda _, parts: Grouped(parts[0], parts[1:]),
 )
 _core.set_filled_class(Grouped)
-
-
-def _is_axis(x: Any) -> bool:
-    return x is None or type(x) is int
 
 
 _UNSPECIFIED = type(inspect.signature(jax.jit).parameters["out_shardings"].default)

@@ -11,13 +11,12 @@ import numpy as np
 import pydag._core as _core
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL, Roots, path_texts
+from pydag.jaxinterop.content.options import CALL, Options, Roots, path_texts
 from pydag.typing import Dag, Leaf
 
 COPIES = (
     "pydag.untie(tree) gives each place its own copy; "
-    'with identity="nodes" an array at two places is two.'
+    'with identity="nodes" an array at two places counts as two.'
 )
 
 
@@ -39,21 +38,8 @@ def treatments(
     options: Options,
     roots: Roots = CALL,
 ) -> list[Any]:
-    """What a prefix says about each traced leaf of a tree.
-
-    Raises:
-        ValueError: The prefix doesn't fit the tree.
-        SharingError: One object would get two treatments.
-    """
-    answers, given = _core.flatten_at(
-        prefix,
-        "tree",
-        is_leaf=question.is_answer,
-        none_is_leaf=True,
-        namespace=options.namespace,
-        identity="nodes",
-    )
-    answers = list(map(number_in, answers))
+    """What a prefix says about each traced leaf of a tree; `SharingError` for two answers."""
+    answers, given = answers_in(prefix, options.namespace, question.is_answer)
     spec = content.spec
     if given.is_leaf():
         return [answers[0]] * (spec.num_leaves - len(content.positions))
@@ -71,9 +57,8 @@ def treatments(
                 "it of the object: pydag.dag_map(lambda chosen: 0 if chosen else None, "
                 "pydag.dag_mask(obj, 'w'))."
             )
-        raise ValueError(
-            f"{question.name} must be a tree prefix of the corresponding value: {text}"
-        ) from None
+        text = f"{question.name} must be a tree prefix of the corresponding value: {text}"
+        raise ValueError(text) from None
     if conflicts:
         by_path = dict(zip(path_texts(full, "tree"), leaves, strict=True))
         # Not the first one alone: it may be about what isn't traced.
@@ -83,17 +68,25 @@ def treatments(
     return list(content.traced_among(found))
 
 
-def number_in(answer: Any) -> Any:
-    """The integer or the flag that stands as an array of no dimension; anything else as it is."""
-    is_one = type(answer) is np.ndarray and answer.ndim == 0 and answer.dtype.kind in "biu"
-    return answer.item() if is_one else answer
+def answers_in(
+    prefix: Any, namespace: str, is_answer: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], _core.PyDagSpec]:
+    """The answers in a tree prefix, and its structure.
+
+    None is one. An integer or a flag may stand as an array of no dimension.
+    """
+    form: Any = {"none_is_leaf": True, "namespace": namespace, "identity": "nodes"}
+    found, spec = _core.flatten_at(prefix, "tree", is_leaf=is_answer, **form)
+    for i, x in enumerate(found):
+        if type(x) is np.ndarray and x.ndim == 0 and x.dtype.kind in "biu":
+            found[i] = x.item()
+    return found, spec
 
 
 def _check(
     conflicts: Any, question: Question, content: Content, roots: Roots, leaves: Mapping[str, Leaf]
 ) -> None:
-    texts = path_texts(content.spec, "tree")
-    static = {texts[i] for i in content.positions}
+    static = {path_texts(content.spec, "tree")[i] for i in content.positions}
     for one, other, first, second in conflicts:
         a, b = question.describe(first), question.describe(second)
         leaf = leaves[one]
@@ -102,9 +95,8 @@ def _check(
         if question.normal(first, leaf) == question.normal(second, leaf):
             continue
         raise SharingError(
-            f"one object is both {a} and {b}\n"
-            f"  {_with_roots(one, roots)} is {a}\n"
-            f"  {_with_roots(other, roots)}, the same object, is {b}\n  {question.advice}"
+            f"one object is both {a} and {b}\n  {_with_roots(one, roots)} is {a}\n  "
+            f"{_with_roots(other, roots)}, the same object, is {b}\n  {question.advice}"
         )
 
 

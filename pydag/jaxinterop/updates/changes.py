@@ -11,12 +11,9 @@ from operator import is_
 from typing import Any, NamedTuple, Optional
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import MISSING, Roots, way_text
+from pydag.jaxinterop.content.options import MISSING, Options, Roots, way_text
 from pydag.jaxinterop.treatments.arguments import Spot
-from pydag.structure.listing import Listing
-from pydag.structure.walk import Walk
+from pydag.structure.listing import Listing, Walk
 from pydag.typing import Dag, Leaf, Path
 
 VALUES = (tuple, type(None))  # have no identity
@@ -27,7 +24,7 @@ class Given(NamedTuple):
 
     tree: Dag
     leaves: Sequence[Leaf]
-    spec: PyDagSpec
+    spec: _core.PyDagSpec
     objects: Sequence[Any]  # at each position of the structure
     options: Options
     roots: Roots
@@ -86,7 +83,7 @@ class Changes:
         self.before, self._now, self._copies = before, now, copies or {}
         self.own: list[Change] = []
         self.others: list[Change] = []
-        self.structures: list[tuple[Spot, PyDagSpec, PyDagSpec]] = []
+        self.structures: list[tuple[Spot, _core.PyDagSpec, _core.PyDagSpec]] = []
         self.ties: list[tuple[Place, Place, bool]] = []
         self.untouched: list[Spot] = []
         self.leaves: dict[int, Leaf] = {}
@@ -141,21 +138,17 @@ class Changes:
                         self.objects[id(node)] = i
             if old is not new:
                 found.append(Change(place, number, old, new))
-                if is_own and self._copies:
-                    self._check_written_once(found[-1])
+                if is_own and self._copies:  # two copies of one object of the caller's?
+                    holder = self._targets(_way(place)[-2])[0]
+                    home = self._identity(self.before, holder), self.path(place)[-1]
+                    first = self._written.setdefault(home, found[-1])
+                    if first.new is not new:
+                        self.ties.append((first.place, place, True))
             walk.add(self._below(place))
 
     def _identity(self, given: Given, position: int) -> int:
         """What is equal for two positions if they have one object."""
         return self._copies.get(id(given.objects[position]), position)
-
-    def _check_written_once(self, change: Change) -> None:
-        """Notes a tie that is cut where two copies of one object of the caller's get two leaves."""
-        holder = self._targets(_way(change.place)[-2])[0]
-        home = self._identity(self.before, holder), self.path(change.place)[-1]
-        first = self._written.setdefault(home, change)
-        if first.new is not change.new:
-            self.ties.append((first.place, change.place, True))
 
     def _targets(self, place: Place) -> tuple[int, int]:
         """The positions of the object at a place before and now; -1 where there is none."""

@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.leaves import is_number, is_traced
-from pydag.jaxinterop.content.paths import CALL, MISSING
+from pydag.jaxinterop.content.options import CALL, MISSING
 from pydag.jaxinterop.content.static import static_positions
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.treatments.arguments import Spot, spot_text
@@ -47,11 +46,11 @@ class Update(NamedTuple):
         for tie in changes.ties:
             raise _other_tie(changes, *tie)
         before = changes.before.leaves
-        gone, olds = set(map(id, donated)), set(map(id, before))
+        overwritten, olds = set(map(id, donated)), set(map(id, before))
         for i, x in written.items():
             if id(x) in olds and not jax_private.is_ref(x):
                 written[i] = jnp.copy(x)
-        written = {i: before[i] for i in changes.leaves if id(before[i]) in gone} | written
+        written = {i: before[i] for i in changes.leaves if id(before[i]) in overwritten} | written
         origins, returned = _returned(result, changes)
         if not written and returned is None:
             return cls()
@@ -98,26 +97,24 @@ def _written(changes: Changes, is_staged: bool) -> dict[int, Leaf]:
         if is_staged and jax_private.is_ref(new):
             raise TypeError(
                 f"the function puts another ref at {path()}, which can't come out of a compiled "
-                "function as an update\n"
-                "  Write into the ref that stands there: ref[...] = value."
+                "function as an update\n  Write into the ref that stands there: ref[...] = value."
             )
         # A number in the place of an array is one of no dimension, as what `jit` returns.
         written[number] = jnp.asarray(new) if is_number(new) else new
     return written
 
 
-def _other_structure(changes: Changes, spot: Spot, before: PyDagSpec, now: PyDagSpec) -> Exception:
+def _other_structure(
+    changes: Changes, spot: Spot, before: _core.PyDagSpec, now: _core.PyDagSpec
+) -> Exception:
     others = [changes.text(c.place) for c in changes.own if MISSING in (c.old, c.new)]
-    unfolds_alike = before.num_paths == now.num_paths and (
-        before.is_prefix(now) or now.is_prefix(before)
-    )
-    kind: type[Exception] = ValueError
-    what = "its structure"
+    is_prefix = before.is_prefix(now) or now.is_prefix(before)
+    kind, what = ValueError, "its structure"
     cure = (
         "Make what is missing before the call (an array of zeros for None); set what is "
         "configuration, such as a flag, outside of the function; or return the new object."
     )
-    if unfolds_alike and not others:
+    if before.num_paths == now.num_paths and is_prefix and not others:
         kind, what = SharingError, "what is shared in it"
         cure = "Write jnp.copy(x) at one of the places; or give one object at both beforehand."
     shown = _core.explain(before, now, roots=spot_text(spot))
@@ -130,15 +127,16 @@ def _other_structure(changes: Changes, spot: Spot, before: PyDagSpec, now: PyDag
 
 
 def _other_tie(changes: Changes, first: Place, second: Place, was_one: bool) -> SharingError:
-    makes, given, now = "makes", "two objects", "one"
-    cure = "Inside the function, write jnp.copy(x) for an array, pj.tree.copy(x) for what holds "
-    cure += "arrays; or update both arguments (update_argnums), and give them one object."
-    if was_one:
-        makes, given, now = "cuts", "one object", "two"
-        cure = (
-            "Write at both places, or into the object that stands there; or give one of them a "
-            "copy before the call (pj.tree.copy(...))."
-        )
+    makes, given, now = (
+        ("cuts", "one object", "two") if was_one else ("makes", "two objects", "one")
+    )
+    cure = (
+        "Write at both places, or into the object that stands there; or give one of them a copy "
+        "before the call (pj.tree.copy(...))."
+        if was_one
+        else "Inside the function, write jnp.copy(x) for an array, pj.tree.copy(x) for what holds "
+        "arrays; or update both arguments (update_argnums), and give them one object."
+    )
     return SharingError(
         f"the function {makes} a tie between an argument that is updated and another place\n"
         f"  given: {changes.text(first)} and {changes.text(second)} are {given}\n"

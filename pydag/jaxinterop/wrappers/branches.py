@@ -3,25 +3,25 @@
 
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import jax
 
 from pydag._core import PyDagSpec
-from pydag.jaxinterop.calls.call import Call
+from pydag.jaxinterop.calls import Arguments
+from pydag.jaxinterop.compiled.kept import kept_function
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.packed import Origins, pack, parts_of
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import Source
 from pydag.jaxinterop.notices.difference import difference
-from pydag.jaxinterop.notices.lost_tie import unfold_alike
-from pydag.jaxinterop.notices.source import Source
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import Origins, pack, parts_of
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.jaxinterop.typed import R, StaticOptions
-from pydag.public.arguments import MISSING
+from pydag.public.compiled import MISSING
+from pydag.structure.listing import Listing
+from pydag.structure.reshared import matched
 from pydag.typing import Dag
-
-from .carried import kept_function
 
 _Form = tuple[Content, Sequence[int] | None]
 """The content of the result of a branch, and the origin of each traced leaf."""
@@ -48,8 +48,6 @@ def cond(
     Args:
         pred: True selects the first function.
         true_fun, false_fun: Functions of the operands.
-        operands: The arguments of the functions.
-        operand: The only argument, given by name, as in JAX.
 
     Raises:
         TypeError: The results have different structures or types.
@@ -60,8 +58,7 @@ def cond(
     >>> out["a"] is out["b"], float(out["a"])
     (True, 4.0)
     """
-    chosen: R = _branched("cond", pred, [true_fun, false_fun], operands, operand, options)
-    return chosen
+    return cast(R, _branched("cond", pred, [true_fun, false_fun], operands, operand, options))
 
 
 @with_wrapper_options
@@ -77,11 +74,6 @@ def switch(
     Args:
         index: Selects the function.
         branches: Functions of the operands, whose results have the same structure.
-        operands: The arguments of the functions.
-        operand: The only argument, given by name, as in JAX.
-
-    Raises:
-        TypeError: As `cond`.
 
     >>> w = jnp.float32(2.0)
     >>> triple = lambda p: pydag.dag_map(lambda x: 3 * x, p)
@@ -94,8 +86,7 @@ def switch(
             "switch takes a sequence of functions after the index, got one function\n"
             "  Write: switch(index, [f, g, ...], *operands)"
         )
-    chosen: R = _branched("switch", index, list(branches), operands, operand, options)
-    return chosen
+    return cast(R, _branched("switch", index, list(branches), operands, operand, options))
 
 
 def _branched(
@@ -115,7 +106,7 @@ def _branched(
     for fun in functions:
         check_function(fun)
     options = Options.of(given)
-    call = Call(operands, {}, options, passes_refs=False)
+    call = Arguments(operands, {}, options, passes_refs=False)
     avals = tuple(map(jax.typeof, call.leaves))
 
     def kept(sharings: tuple[PyDagSpec, ...]) -> list[_Branch]:
@@ -127,7 +118,9 @@ def _branched(
                 forms[:] = [parts_of(found)[1:]]
                 return found
 
-            source = (_Quiet if sharings else Source)(get())
+            source: Any = Source(get())
+            if sharings:  # it is traced again, and has warned before
+                source.warn = lambda *_: None
             return call.function(get, source, packed), forms
 
         key = what, call.content, avals, sharings
@@ -150,19 +143,14 @@ def _branched(
                 raise
 
 
-class _Quiet(Source):
-    """A branch that is traced again, and has warned before."""
-
-    def warn(self, text: str, category: type[Warning]) -> None:
-        pass
-
-
 def _sharings(branches: Sequence[_Branch]) -> tuple[PyDagSpec, ...]:
     """The structures of the results of branches, if they differ in sharing alone."""
     specs = [content.spec for _, forms in branches for content, _ in forms]
     if len(specs) < len(branches) or all(spec == specs[0] for spec in specs):
         return ()
-    return tuple(specs) if all(unfold_alike(specs[0], spec) for spec in specs) else ()
+    listings = list(map(Listing.of, specs))
+    unfold_alike = all(matched(listings[0], other) is not None for other in listings)
+    return tuple(specs) if unfold_alike else ()
 
 
 def _explain(

@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees that go through a loop: JAX carries their arrays, and the refs stay outside."""
 
-import types
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
 
 import pydag._core as _core
-from pydag.jaxinterop.calls.run import first_arrays, names_in_body, run_body
-from pydag.jaxinterop.compiled.kept import kept_for
-from pydag.jaxinterop.compiled.models import holder_of_model
+from pydag.jaxinterop.calls import first_arrays, names_in_body, run_body
+from pydag.jaxinterop.compiled.kept import kept_function
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_number, is_traced
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import path_texts
+from pydag.jaxinterop.content.options import Options, path_texts
+from pydag.jaxinterop.content.packed import Packed, packed_of, parts_of, unpack, without_refs
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, named
-from pydag.jaxinterop.packed.packed import Packed, packed_of, parts_of, unpack, without_refs
-from pydag.jaxinterop.refs.contents import threaded
+from pydag.jaxinterop.naming import Source, named
+from pydag.jaxinterop.refs import Refs, check_not_closed_over, with_contents
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.jaxinterop.typed import R
 from pydag.structure.reshared import with_merged_leaves
@@ -46,22 +43,19 @@ class Carried:
         self, content: Content, leaves: Sequence[Leaf], options: Options, takes_contents: bool
     ) -> None:
         self.options, self.content = options, content
-        self._positions = jax_private.ref_positions(leaves)
-        self.refs = [leaves[i] for i in self._positions]
-        self._threaded = self.refs if takes_contents and jax_private.is_staging() else []
-        arrays = [x for i, x in enumerate(leaves) if i not in self._positions]
-        self._first = first_arrays(arrays, content.spec.num_shared)
+        self.refs = Refs(leaves)
+        self._takes_contents = bool(self.refs) and takes_contents and jax_private.is_staging()
+        self._first = first_arrays(self.refs.without(leaves), content.spec.num_shared)
 
     def start(self, leaves: Sequence[Leaf]) -> Any:
         """What JAX carries first."""
         packed = _packed(self.content, leaves, self.refs)
-        return (packed, [ref[...] for ref in self._threaded]) if self._threaded else packed
+        return (packed, tuple(ref[...] for ref in self.refs)) if self._takes_contents else packed
 
     def match(self, tree: Dag, root: str, refs: Sequence[Leaf] | None = None) -> Packed:
-        """The arrays of a tree that a body returned, whose refs must be these, by default its own.
+        """The arrays of a tree that a body returned; `CameApart` if it has two for one object.
 
-        Raises:
-            CameApart: What is one object in the carry is two in the tree.
+        Its refs must be these, by default those of the carry.
         """
         refs, content = self.refs if refs is None else refs, self.content
         picked: Sequence[int] = range(len(content.traced_positions()))
@@ -80,7 +74,10 @@ class Carried:
                 place = path_texts(content.spec, root)[i]
                 cure, was_number = "Make it an array.", is_number(value)
                 raise _unlike(place, short_repr(value), found[i], cure, was_number=was_number)
-        traced, wanted = content.traced_among(found), dict(zip(self._positions, refs, strict=True))
+        traced, wanted = (
+            content.traced_among(found),
+            dict(zip(self.refs.positions, refs, strict=True)),
+        )
         for i, leaf, place in zip(picked, traced, content.paths(root), strict=True):
             is_ref = jax_private.is_ref(leaf)
             if i not in wanted and (is_ref or not is_traced(leaf)):
@@ -108,41 +105,52 @@ class Carried:
 
         def make(get: Callable[[], Any]) -> Callable[..., Any]:
             source, first = Source(get()), dict(self._first)  # each keeps its own answers
+            count = len(self.refs)
 
             def flat(*args: Any) -> Any:
-                *given, refs = args
+                given, refs = args[: len(args) - count], args[len(args) - count :]
                 starts = first, next(parts_of(x)[0] for x in given if type(x) is Packed)
                 trees = tuple(unpack(x, refs) if type(x) is Packed else x for x in given)
                 result = run_body(get(), trees, self.options, source, *names, starts=starts)
                 return finish(result) if finish else self.match(result, CARRY, refs)
 
             flat.__name__ = source.__name__
-            run: Callable[..., Any] = flat
-            if self._threaded:
+
+            def check(traced: Any) -> None:
                 paths = self.content.paths("init_val")
-                places = [paths[i] for i in self._positions]
-                may_write = finish is None  # a condition mustn't
-                run = threaded(flat, self._threaded, places.__getitem__, may_write=may_write)
+                places = [paths[i] for i in self.refs.positions]
+                check_not_closed_over(traced, self.refs, range(count), places.__getitem__)
+                if finish is not None and jax_private.written_inputs(traced):
+                    raise ValueError(
+                        f"{flat.__name__} writes into a ref of the carry, and is a condition\n"
+                        "  Write in the body of the loop."
+                    )
 
             def body(*args: Any) -> Any:
-                return run(*args[:-1], *args[-1]) if self._threaded else run(*args, self.refs)
+                if not self._takes_contents:
+                    return flat(*args, *self.refs)
+                *others, (packed, contents) = args
+                return with_refs(*others, packed, *contents)
 
+            if self._takes_contents:
+                positions = range(-count, 0)
+                written = positions if finish is None else ()
+                with_refs = with_contents(jax.jit(flat), positions, written, check)
             return named(body, source, parameters=names_in_body(get(), *names))
 
         return kept_function(fun, (key, self.content), self.refs, self.options, make)
 
     def finish(self, found: Any) -> Dag:
         """The last carry. Writes the contents that JAX carried into the caller's refs."""
-        packed, contents = found if self._threaded else (found, ())
-        for ref, content in zip(self._threaded, contents, strict=True):
-            ref[...] = content
-        return unpack(packed, self.refs)
+        if self._takes_contents:
+            found, contents = found
+            self.refs.assign(contents)
+        return unpack(found, self.refs)
 
 
 def _packed(content: Content, leaves: Sequence[Leaf], refs: Sequence[Leaf]) -> Packed:
     """Arrays as JAX carries them: under their paths, without the refs."""
-    origins = {id(ref): number for number, ref in enumerate(refs)}
-    return packed_of(content, *without_refs(leaves, origins, makes_refs=False))
+    return packed_of(content, *without_refs(leaves, Refs(refs).origins, makes_refs=False))
 
 
 def carried(
@@ -193,21 +201,3 @@ def _unlike(path: str, before: str, leaf: Any, cure: str, *, was_number: bool = 
     return TypeError(
         f"{_ALIKE}\n  before the body: {path} is {before}\n  after it: it is {after}\n  {cure}"
     )
-
-
-def kept_function(
-    fun: Callable[..., Any],
-    key: Hashable,
-    refs: Collection[Any],
-    options: Options,
-    make: Callable[[Callable[[], Any]], R],
-) -> R:
-    """What `make` makes, given what returns the function: one object for calls of one structure.
-
-    JAX remembers traces by the function. So a function that closes over the refs of the call or
-    holds a model, and a callable of any other class, gets a new object for each call.
-    """
-    is_function = type(fun) is types.FunctionType
-    if is_function and not refs and holder_of_model(fun, options.namespace) is None:
-        return kept_for(fun, (key, options.key()), make)
-    return make(lambda: fun)

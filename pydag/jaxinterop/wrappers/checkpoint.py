@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`checkpoint`, also known as `remat`."""
+"""`checkpoint`, also known as `remat`: refs go in as contents, because JAX runs it twice."""
 
 import functools
 from collections.abc import Callable
@@ -7,20 +7,18 @@ from typing import Any, Unpack
 
 import jax
 
-from pydag.jaxinterop.calls.call import Call
-from pydag.jaxinterop.calls.run import static_argument
+from pydag.jaxinterop.calls import Arguments
 from pydag.jaxinterop.compiled.jit import updated_arguments
+from pydag.jaxinterop.compiled.kept import kept_function
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.packed import pack
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, wraps
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import Origins, pack
-from pydag.jaxinterop.refs import contents
-from pydag.jaxinterop.treatments.arguments import Chosen
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import Source, wraps
+from pydag.jaxinterop.refs import Refs, check_not_closed_over, with_contents
+from pydag.jaxinterop.treatments.arguments import Chosen, static_argument
 from pydag.jaxinterop.treatments.treatments import Question
 from pydag.jaxinterop.typed import P, R, StaticOptions
-
-from .carried import kept_function
 
 _CSE = Question("checkpoint prevent_cse", lambda flag: f"given {flag}")
 
@@ -66,9 +64,6 @@ def checkpoint(
     if chosen:
         jax.jit(fun, static_argnums=numbers, static_argnames=names)
 
-    def packed(result: Any, origins: Origins) -> Any:
-        return pack(result, own, origins)
-
     @wraps(fun)
     @jax_private.shortens_tracebacks
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
@@ -76,35 +71,38 @@ def checkpoint(
         pairs = [*enumerate(args), *kwargs.items()]
         found = [static_argument(x, n, own, is_hashed=False) if n in spots else x for n, x in pairs]
         given, named = tuple(found[: len(args)]), dict(zip(kwargs, found[len(args) :], strict=True))
-        call = Call(given, named, own)
+        call = Arguments(given, named, own)
         leaves = call.leaves
-        refs = tuple(jax_private.ref_positions(leaves))
+        refs = Refs(leaves).positions
         key = "checkpoint", call.content, refs, updated
-        flat = kept_function(
-            fun, key, (), own, lambda get: call.function(get, source, packed, updated)
-        )
+
+        def make(get: Callable[[], Any]) -> Any:
+            return call.function(get, source, lambda x, refs: pack(x, own, refs), updated)
+
+        flat = kept_function(fun, key, (), own, make)
         used: tuple[int, ...] = ()
         if refs and not jax_private.is_staging():
             return call.finish(flat(*leaves))
         if refs:
             jitted = jax.jit(flat)
             traced = jitted.trace(*leaves)
-            contents.check_not_closed_over(traced, leaves, refs, call.paths().__getitem__)
+            check_not_closed_over(traced, leaves, refs, call.paths().__getitem__)
             # Into others a rule may write that runs backward, when the function has ended.
             used = tuple(
                 sorted(jax_private.written_inputs(traced, or_read=True).intersection(refs))
             )
             if used:
-                flat = functools.update_wrapper(contents.with_contents(jitted, used, used), flat)
+                with_refs = with_contents(jitted, used, used, lambda _: None)
+                flat = functools.update_wrapper(with_refs, flat)
         may_share = prevent_cse
         if not isinstance(prevent_cse, bool):
             may_share = call.treatments(_CSE, (tuple(prevent_cse), True))
         staged = jax.checkpoint(flat, prevent_cse=may_share, policy=policy)
         returned = staged(*(leaf[...] if i in used else leaf for i, leaf in enumerate(leaves)))
-        result, new = returned if used else (returned, ())
-        for i, content in zip(used, new, strict=True):
-            leaves[i][...] = content
-        return call.finish(result)
+        if used:
+            returned, contents = returned
+            Refs([leaves[i] for i in used]).assign(contents)
+        return call.finish(returned)
 
     return checkpointed
 

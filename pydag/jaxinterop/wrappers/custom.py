@@ -10,20 +10,16 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 import jax
 import jax.numpy as jnp
 
-from pydag.jaxinterop.calls.run import pair_of, run_body
+from pydag.jaxinterop.calls import pair_of, run_body
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.derivative import is_differentiable, zero_tangent
 from pydag.jaxinterop.content.leaves import is_array_type
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, name_of, named, wraps
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import (
+from pydag.jaxinterop.content.packed import (
     Packed,
     packed_of,
     packed_with,
@@ -31,6 +27,10 @@ from pydag.jaxinterop.packed.packed import (
     unpack,
     without_refs,
 )
+from pydag.jaxinterop.content.selection import is_differentiable, zero_tangent
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import Source, name_of, named, wraps
+from pydag.jaxinterop.refs import Refs
 from pydag.jaxinterop.treatments.arguments import names_of, numbers_of
 from pydag.jaxinterop.typed import P, R
 from pydag.typing import Identity, Leaf
@@ -82,8 +82,7 @@ class Custom(Generic[P, R]):
             x if i in self.nondiff_argnums else self.taken_apart(x, f"args[{i}]")
             for i, x in enumerate(bound.args)
         ]
-        result: R = unpack(self._jax(*given), refs_of(given))
-        return result
+        return cast(R, unpack(self._jax(*given), refs_of(given)))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -116,8 +115,7 @@ class Custom(Generic[P, R]):
     def pack(self, tree: Any, args: Sequence[Any]) -> Any:
         """A result, for JAX. The refs of the arguments that come back are origins."""
         leaves, content = self.result(tree)
-        origins = {id(ref): number for number, ref in enumerate(refs_of(args))}
-        return packed_of(content, *without_refs(leaves, origins, False))
+        return packed_of(content, *without_refs(leaves, refs_of(args).origins, False))
 
 
 def built(argument: Any) -> Any:
@@ -128,10 +126,9 @@ def built(argument: Any) -> Any:
     return content.build(leaves)
 
 
-def refs_of(args: Sequence[Any]) -> list[Leaf]:
+def refs_of(args: Sequence[Any]) -> Refs:
     """The refs in the arguments, which JAX's rules take as they are."""
-    leaves = (leaf for x in args if type(x) is Packed for leaf in parts_of(x)[0])
-    return list(filter(jax_private.is_ref, leaves))
+    return Refs([leaf for x in args if type(x) is Packed for leaf in parts_of(x)[0]])
 
 
 @with_wrapper_options
@@ -170,16 +167,19 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def flat(*args: Any) -> Any:
             *others, primals, tangents = args
-            opened = (tangents_of(x, leaves) for leaves, x, _ in map(parts_of, tangents))
-            given = (*map(built, others), tuple(map(built, primals)), tuple(opened))
+            trees = (tangents_of(x, leaves) for leaves, x, _ in map(parts_of, tangents))
+            given = (*map(built, others), tuple(map(built, primals)), tuple(trees))
             result, tangent = pair_of(jvp(*given), name_of(jvp), "(primal, tangent)")
             leaves, content = own.result(result)
             start = f"{name_of(jvp)} must return primal and tangent outputs of equal structure\n"
             with as_type_error(start):
-                found = content.match(tangent, "tangent")
-            tangents_out = [_tangent(x, t) for x, t in zip(leaves, found, strict=True)]
-            packed = own.pack(result, primals)
-            return packed, packed_of(content, tangents_out, None)
+                found = list(content.match(tangent, "tangent"))
+            for i, (x, t) in enumerate(zip(leaves, found, strict=True)):
+                if not is_differentiable(x) or (t is None and not is_array_type(jax.typeof(x))):
+                    found[i] = zero_tangent(jax.typeof(x))
+                elif t is None:
+                    found[i] = jnp.zeros_like(x)
+            return own.pack(result, primals), packed_of(content, found, None)
 
         self._jax.defjvp(named(flat, Source(jvp)), symbolic_zeros=symbolic_zeros)
         return jvp
@@ -188,8 +188,8 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
         """Sets a rule for each argument.
 
         Args:
-            jvps: `jvp(tangent, result, *primals)` returns the tangent of the result by one
-                argument; None is zero.
+            jvps: `jvp(tangent, result, *primals)` returns the tangent of the result for that
+                of one argument; None is zero.
         """
         if self.nondiff_argnums:
             raise TypeError("defjvps is for functions without nondiff_argnums: use defjvp")
@@ -204,19 +204,10 @@ class custom_jvp(Custom[P, R]):  # noqa: N801 (JAX's name)
                 for rule, tangent in rules
                 if rule is not None
             ]
-            columns = zip(leaves, *rows, strict=True)
-            return result, content.build(_sum(*column) for column in columns)
+            tangents = []
+            for leaf, *column in zip(leaves, *rows, strict=True):
+                found = [x for x in column if x is not None] if is_differentiable(leaf) else []
+                tangents.append(sum(found[1:], found[0]) if found else None)
+            return result, content.build(tangents)
 
         self.defjvp(jvp)
-
-
-def _sum(primal: Leaf, *tangents: Any) -> Any:
-    """The tangent of a leaf, given those by each argument; None for zero."""
-    found = [x for x in tangents if x is not None] if is_differentiable(primal) else []
-    return sum(found[1:], found[0]) if found else None
-
-
-def _tangent(primal: Leaf, tangent: Any) -> Any:
-    if not is_differentiable(primal) or (tangent is None and not is_array_type(jax.typeof(primal))):
-        return zero_tangent(jax.typeof(primal))
-    return jnp.zeros_like(primal) if tangent is None else tangent

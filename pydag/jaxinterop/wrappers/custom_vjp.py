@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`custom_vjp`."""
+"""`custom_vjp`: reverse-mode rules, with a cotangent for each object of an argument."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -7,17 +7,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import tree_util
 
 import pydag._core as _core
 from pydag.errors import SharingError
-from pydag.jaxinterop.calls.run import pair_of
+from pydag.jaxinterop.calls import pair_of
 from pydag.jaxinterop.content.content import Content
 from pydag.jaxinterop.content.leaves import is_traced
+from pydag.jaxinterop.content.packed import Packed, packed_with, parts_of
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, name_of, named
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import Packed, packed_with, parts_of
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import Source, name_of, named
 from pydag.jaxinterop.typed import P, R
 from pydag.sharing.tie import retie
 from pydag.structure.text import short_repr
@@ -28,7 +27,7 @@ from .differentiated import as_type_error, tangents_of
 
 @with_wrapper_options
 class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
-    """A function of DAGs with rules for derivatives backward; as `jax.custom_vjp`.
+    """A function of DAGs with reverse-mode rules; as `jax.custom_vjp`.
 
     An object in an argument has one cotangent, the total, at each of its places; None is zero. A
     result has a cotangent for each place, as in JAX.
@@ -80,7 +79,11 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
 
         def backward(*args: Any) -> tuple[Any, ...]:
             *others, (saved, contents), cotangent = args
-            given = _opened(cotangent)
+            leaves, content, sources = parts_of(cotangent)
+            if sources is not None:
+                waiting = iter(leaves)
+                leaves = [next(waiting) if source < 0 else None for source in sources]
+            given = tangents_of(content, leaves)
             found = bwd(*map(built, others), built(saved), given)
             if not isinstance(found, tuple | list) or len(found) != len(contents):
                 raise TypeError(
@@ -94,18 +97,6 @@ class custom_vjp(Custom[P, R]):  # noqa: N801 (JAX's name)
         jax_options |= {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
         rules = named(forward, forward_source), named(backward, Source(bwd))
         self._jax.defvjp(*rules, **jax_options)
-
-
-tree_util.register_static(Content)
-
-
-def _opened(packed: Any) -> Any:
-    """The cotangent of a result."""
-    leaves, content, sources = parts_of(packed)
-    if sources is not None:
-        waiting = iter(leaves)
-        leaves = [next(waiting) if source < 0 else None for source in sources]
-    return tangents_of(content, leaves)
 
 
 def _cotangent(content: Content, found: Any, given: Any, what: str) -> Packed | None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call that is differentiated by some leaves of some arguments.
+"""A call that is differentiated with respect to some leaves of some arguments.
 
-There are two identity tables: one for the arguments that it is by, and one for all others. What is
-in both is two inside of the function, and the other one is constant, as in JAX.
+There are two identity tables: one for the arguments to differentiate with respect to, and one for
+all others. What is in both is two inside of the function, and the other one is constant, as in JAX.
 """
 
 import contextlib
@@ -13,15 +13,14 @@ from typing import Any
 import jax
 
 from pydag.errors import SharingError
-from pydag.jaxinterop.calls.run import first_arrays, pair_of, run
+from pydag.jaxinterop.calls import first_arrays, pair_of, run
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.content.derivative import are_no_state, derivative, is_differentiable
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.content.options import CALL, Options
+from pydag.jaxinterop.content.packed import pack, unpack
+from pydag.jaxinterop.content.selection import derivative, is_differentiable, selected
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.shared_selection import selected
-from pydag.jaxinterop.notices.source import Source, named
-from pydag.jaxinterop.packed.packed import pack, unpack
+from pydag.jaxinterop.naming import Source, named
+from pydag.jaxinterop.refs import Refs
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, numbers_of
 from pydag.jaxinterop.updates.update import Update
 from pydag.structure.text import short_repr
@@ -37,7 +36,7 @@ class Differentiated:
         may_be_none: Whether there may be nothing that has a derivative.
 
     Attributes:
-        by: The leaves that it is by. Of a ref that is the content.
+        primals: The leaves to differentiate with respect to. Of a ref that is the content.
     """
 
     def __init__(
@@ -58,22 +57,22 @@ class Differentiated:
         self._roots = tuple(f"args[{i}]" for i in self._numbers)
         self._leaves, self.content = take_apart(own, options, self._roots, by_tuples=True)
         rest = tuple(None if i in self._numbers else arg for i, arg in enumerate(args))
-        self._others, self._rest = take_apart((rest, kwargs), options, CALL)
+        self._other_leaves, self._other_content = take_apart((rest, kwargs), options, CALL)
         options.check_selects(self._call)
         self._picked = self._pick(wrt, allow_int, may_be_none)
-        self.by = [jax_private.read(self._leaves[i]) for i in self._picked]
+        self._refs = Refs([*self._leaves, *self._other_leaves])
+        self._written = [i for i in self._picked if i in self._refs.positions]
+        picked = ((i, self._leaves[i]) for i in self._picked)
+        self.primals = [leaf[...] if i in self._written else leaf for i, leaf in picked]
 
     def _pick(self, wrt: Where | None, allow_int: bool, may_be_none: bool) -> list[int]:
-        """Which of the traced leaves it is by."""
+        """Which of the traced leaves to differentiate with respect to."""
         leaves, content = self._leaves, self.content
         roots, paths = ", ".join(self._roots), content.paths(self._roots)
         able = [is_differentiable(x, allow_int) for x in leaves]
-        if wrt is None:
-            chosen: Sequence[bool] = are_no_state(content, leaves)
-        else:
-            for i in jax_private.ref_positions(leaves):
-                able[i] = True
-            chosen = selected(wrt, content, leaves, able, self._roots, self.options, self._is_one)
+        for i in jax_private.ref_positions(leaves) if wrt is not None else ():
+            able[i] = True
+        chosen = selected(wrt, content, leaves, able, self._roots, self.options, self._is_one)
         both = zip(able, chosen, strict=True)
         found = [i for i, (can_be, is_chosen) in enumerate(both) if can_be and is_chosen]
         if wrt is None and may_be_none:
@@ -96,12 +95,12 @@ class Differentiated:
         if wrt is None and any(able):
             raise TypeError(
                 f"there is no nnx.Param in {roots}, and all else is state\n"
-                "  Choose what to differentiate by: wrt=."
+                "  Select leaves of the state, too: wrt=."
             )
         if wrt is None and all(map(jax_private.is_ref, leaves)):
             raise TypeError(
-                f"there are refs alone in {roots}, and no derivative is by a ref that isn't "
-                "selected\n  Choose what to differentiate by: wrt=jax.Ref."
+                f"there are refs alone in {roots}, and refs have no derivative unless wrt= "
+                "selects them\n  Select refs: wrt=jax.Ref."
             )
         selects, kinds = "there is nothing that has a derivative", list[str]()
         if wrt is not None:
@@ -118,38 +117,30 @@ class Differentiated:
     def without_arrays(self) -> "Differentiated":
         """This for what outlives the call: it makes gradients and matches tangents."""
         made = copy.copy(self)
-        del made._call, made._leaves, made._others, made.by
+        del made._call, made._leaves, made._other_leaves, made._refs, made.primals
         return made
 
     def paths(self) -> list[str]:
-        """The path of each leaf that it is by."""
+        """The path of each of the primals."""
         paths = self.content.paths(self._roots)
         return [paths[i] for i in self._picked]
 
     def run(
-        self,
-        fun: Callable[..., Any],
-        by: Sequence[Leaf],
-        source: Source,
-        updated: Chosen | None = None,
+        self, fun: Any, primals: Sequence[Leaf], source: Source, updated: Chosen | None = None
     ) -> tuple[Any, Update, list[Leaf]]:
         """The result of a function for these leaves, its update, and the new contents of refs."""
-        inside, refs = list(self._leaves), []
-        for i, leaf in zip(self._picked, by, strict=True):
-            is_ref = jax_private.is_ref(self._leaves[i])
-            inside[i] = jax.new_ref(leaf) if is_ref else leaf
-            refs += [inside[i]] if is_ref else []
-        (rest, kwargs), own = self._rest.build(self._others), self.content.build(inside)
-        mine = dict(zip(self._numbers, own, strict=True))
+        inside = list(self._leaves)
+        for i, leaf in zip(self._picked, primals, strict=True):
+            inside[i] = jax.new_ref(leaf) if i in self._written else leaf
+        rest, kwargs = self._other_content.build(self._other_leaves)
+        mine = dict(zip(self._numbers, self.content.build(inside), strict=True))
         tree = tuple(mine.get(number, arg) for number, arg in enumerate(rest)), kwargs
         starts = first_arrays(self._leaves, self.content.spec.num_shared), inside
         more: dict[str, Any] = {"updated": updated, "starts": starts, "origin": self._call}
         result, update = run(fun, tree, self.options, source, is_staged=False, **more)
-        return result, update, [ref[...] for ref in refs]
+        return result, update, [inside[i][...] for i in self._written]
 
-    def of_leaves(
-        self, fun: Callable[..., Any], has_aux: bool
-    ) -> tuple[Callable[..., Any], list[Content]]:
+    def of_leaves(self, fun: Any, has_aux: bool) -> tuple[Callable[..., Any], list[Content]]:
         """A function of the leaves that returns the leaves of the result of `fun`.
 
         Beside these it returns what `finish` takes. Once it was called, the list holds the content
@@ -157,8 +148,8 @@ class Differentiated:
         """
         source, kept = Source(fun), list[Content]()
 
-        def flat(*by: Leaf) -> Any:
-            result, _, contents = self.run(fun, by, source)
+        def flat(*primals: Leaf) -> Any:
+            result, _, contents = self.run(fun, primals, source)
             aux = None
             if has_aux:
                 result, aux = value_and_aux(result)
@@ -171,28 +162,23 @@ class Differentiated:
 
     def pack(self, result: Any) -> Any:
         """A result, for JAX; the caller's refs that come back are origins."""
-        return pack(result, self.options, {id(ref): i for i, ref in enumerate(self._refs())})
-
-    def _refs(self) -> list[Leaf]:
-        leaves = [*self._leaves, *self._others]
-        return [leaves[i] for i in jax_private.ref_positions(leaves)]
+        return pack(result, self.options, self._refs.origins)
 
     def finish(self, returned: Any, contents: Sequence[Leaf]) -> Any:
-        """The result for the caller; updates the arguments and the refs that it is by."""
-        by = [self._leaves[i] for i in self._picked]
-        for ref, content in zip(filter(jax_private.is_ref, by), contents, strict=True):
-            ref[...] = content
-        return unpack(returned, self._refs(), self._call)
+        """The result for the caller; updates the arguments, and the refs among the primals."""
+        for i, content in zip(self._written, contents, strict=True):
+            self._leaves[i][...] = content
+        return unpack(returned, self._refs, self._call)
 
     def gradient(self, found: Sequence[Any]) -> Any:
-        """What was computed for each leaf that it is by, in the form of the arguments."""
+        """What was computed for each of the primals, in the form of the arguments."""
         positions = self.content.traced_positions()
         leaves = {positions[i]: x for i, x in zip(self._picked, found, strict=True)}
         trees: Any = derivative(self.content, leaves)
         return trees[0] if self._is_one else trees
 
     def match(self, trees: Any, what: str) -> list[Any]:
-        """What other trees, as many as arguments, have for each leaf that it is by."""
+        """What other trees, as many as arguments, have for each of the primals."""
         found = self.content.match(
             tuple(trees), tuple(f"{what}[{i}]" for i in self._numbers), f"the tuple of the {what}"
         )
@@ -237,7 +223,5 @@ def as_type_error(start: str = "") -> Iterator[None]:
 
 def tangents_of(content: Content, found: Sequence[Any]) -> Any:
     """Tangents of a result, given those of its traced leaves; None where it has no derivative."""
-    positions = content.traced_positions()
-    float0 = jax.dtypes.float0
-    pairs = zip(positions, found, strict=True)
+    pairs, float0 = zip(content.traced_positions(), found, strict=True), jax.dtypes.float0
     return derivative(content, {i: x for i, x in pairs if getattr(x, "dtype", None) != float0})

@@ -6,10 +6,10 @@ from typing import Any, Unpack
 
 import jax
 
-from pydag.jaxinterop.content.derivative import derivative
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.notices.source import wraps
-from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.content.selection import derivative
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import wraps
 from pydag.jaxinterop.treatments.arguments import check_function
 from pydag.jaxinterop.typed import P, WrtOptions
 
@@ -35,22 +35,17 @@ def _jacobian(
         allow_int = jax_options.get("allow_int", False)
         call = Differentiated(argnums, wrt, args, kwargs, own, allow_int=allow_int)
         flat, kept = call.of_leaves(fun, has_aux)
-        numbers = tuple(range(len(call.by)))
+        numbers = tuple(range(len(call.primals)))
         differentiate = transformation(flat, numbers, has_aux=True, **jax_options)
-        rows, more = differentiate(*call.by) if call.by else flat()
-        rows = rows if call.by else [()] * len(rows)
+        rows, more = differentiate(*call.primals) if call.primals else flat()
+        rows = rows if call.primals else [()] * len(rows)
         aux = call.finish(*more)
         [content] = kept
-        positions = content.traced_positions()
         blocks = (block(call, row) for row in rows)
-        found = derivative(content, dict(zip(positions, blocks, strict=True)))
+        found = derivative(content, dict(zip(content.traced_positions(), blocks, strict=True)))
         return (found, aux) if has_aux else found
 
     return differentiated
-
-
-def _square(call: Differentiated, block: Sequence[Sequence[Any]]) -> Any:
-    return call.gradient([call.gradient(row) for row in block])
 
 
 @with_wrapper_options
@@ -74,8 +69,8 @@ def jacrev(
     >>> jacrev(lambda p: p["a"] * p["b"])({"a": w, "b": w})["b"].tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    more: dict[str, Any] = {"holomorphic": holomorphic, "allow_int": allow_int}
-    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, **more)
+    flags: Any = {"holomorphic": holomorphic, "allow_int": allow_int}
+    return _jacobian(jax.jacrev, fun, argnums, has_aux, options, **flags)
 
 
 jacobian = jacrev
@@ -96,9 +91,6 @@ def jacfwd(
     Args:
         fun: The function. In the place of each leaf of its result stands a gradient.
 
-    Raises:
-        TypeError: When called: nothing has a derivative.
-
     >>> w = jnp.array([1.0, 2.0])
     >>> jacobian = jacfwd(lambda p: p["a"] * p["b"])({"a": w, "b": w})
     >>> jacobian["a"].tolist(), jacobian["a"] is jacobian["b"]
@@ -117,18 +109,17 @@ def hessian(
 ) -> Callable[P, Any]:
     """A function that returns the Hessian of `fun`; as `jax.hessian`.
 
-    In the place of each leaf of the result stands a gradient, in whose leaves' places stand
-    gradients.
-
     Args:
-        fun: The function. In the place of each leaf of its result stands a gradient.
-
-    Raises:
-        TypeError: When called: nothing has a derivative.
+        fun: The function. In the place of each leaf of its result stands a gradient, in whose
+            leaves' places stand gradients.
 
     >>> w = jnp.float32(3.0)
     >>> second = hessian(lambda p: p["a"] * p["b"])({"a": w, "b": w})
     >>> float(second["a"]["b"]), second["a"] is second["b"]
     (2.0, True)
     """
-    return _jacobian(jax.hessian, fun, argnums, has_aux, options, _square, holomorphic=holomorphic)
+
+    def block(call: Differentiated, rows: Sequence[Any]) -> Any:
+        return call.gradient(list(map(call.gradient, rows)))
+
+    return _jacobian(jax.hessian, fun, argnums, has_aux, options, block, holomorphic=holomorphic)

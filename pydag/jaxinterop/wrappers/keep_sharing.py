@@ -6,24 +6,22 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import pydag._core as _core
-from pydag.jaxinterop.calls.run import run
+from pydag.jaxinterop.calls import run
+from pydag.jaxinterop.compiled.kept import kept_function
 from pydag.jaxinterop.content.content import take_apart
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL
+from pydag.jaxinterop.content.dag import Dag, dag_of
+from pydag.jaxinterop.content.options import CALL, Options
+from pydag.jaxinterop.content.packed import Packed, pack, unpack
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, named, wraps
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.dag import Dag, dag_of
-from pydag.jaxinterop.packed.packed import Packed, pack, refs_among, unpack
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import Source, named, wraps
+from pydag.jaxinterop.refs import Refs
 from pydag.jaxinterop.typed import StaticOptions
-
-from .carried import kept_function
 
 
 @with_wrapper_options
 def keep_sharing(
-    transformation: Callable[..., Any],
-    **options: Unpack[StaticOptions],
+    transformation: Callable[..., Any], **options: Unpack[StaticOptions]
 ) -> Callable[..., Any]:
     """Turn a transformation of functions of pytrees into one of functions of DAGs.
 
@@ -52,7 +50,7 @@ def keep_sharing(
                 # Where the transformation hands on what it is given, `dag.tree` is the caller's.
                 tree: Any = content.build(leaves)
                 result, _ = run(get(), tree, own, source)
-                return pack(result, own, refs_among(content, leaves))
+                return pack(result, own, Refs(leaves).origins)
 
             return named(flat, source)
 
@@ -66,14 +64,14 @@ def keep_sharing(
             leaves, content = take_apart((args, kwargs), own, CALL)
             own.check_selects((args, kwargs))
             found = transformed(dag_of(content, leaves, own))
-            origins = content.all_leaves(leaves)
+            refs = Refs(leaves)
 
-            def opened(part: Any) -> Any:  # of what may be more than the result of the function
+            def build(part: Any) -> Any:  # of what may be more than the result of the function
                 if type(part) is Packed:
-                    return unpack(part, origins)
+                    return unpack(part, refs)
                 return part.tree if type(part) is Dag else part
 
-            return _core.map(opened, found, (), is_leaf=lambda x: type(x) in (Packed, Dag))
+            return _core.map(build, found, (), is_leaf=lambda x: type(x) in (Packed, Dag))
 
         return call
 

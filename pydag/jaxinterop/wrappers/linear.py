@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vjp`, `jvp` and `linearize`."""
+"""`vjp`, `jvp` and `linearize`: linear maps of trees, made of those of leaves."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -8,14 +8,13 @@ from typing import Any, Unpack
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import tree_util
 
 from pydag.jaxinterop.content.content import Content
-from pydag.jaxinterop.content.derivative import zero_tangent
 from pydag.jaxinterop.content.leaves import is_array_type, is_traced
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.selection import zero_tangent
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.help import with_wrapper_options
 from pydag.jaxinterop.typed import SharingOptions, as_jvp, of_primals
 from pydag.structure.text import short_repr
 
@@ -42,8 +41,8 @@ class LinearMap:
         raise AttributeError(text, name=name, obj=self)
 
 
-tree_util.register_pytree_node(
-    LinearMap, lambda made: ((made.function,), made.call), lambda call, made: LinearMap(*made, call)
+jax.tree_util.register_pytree_node(
+    LinearMap, lambda x: ((x.function,), x.call), lambda call, parts: LinearMap(*parts, call)
 )
 
 
@@ -53,12 +52,12 @@ def _call(primals: Sequence[Any], given: SharingOptions) -> Differentiated:
 
 
 def _finish(
-    call: Differentiated, content: Content, out: Sequence[Any], more: Any, made: Any, has_aux: bool
+    call: Differentiated, content: Content, out: Any, more: Any, linear: Any, has_aux: bool
 ) -> Any:
     """The return value of a wrapper: the result, its linear map or tangent, and perhaps the aux."""
     aux = call.finish(*more)
     result = content.build(out)
-    return (result, made, aux) if has_aux else (result, made)
+    return (result, linear, aux) if has_aux else (result, linear)
 
 
 def _tangents_of_result(content: Content, found: Sequence[Any]) -> Any:
@@ -70,10 +69,10 @@ def _filled(
     what: str, given: Sequence[Any], types: Sequence[Any], paths: Sequence[str]
 ) -> Iterator[list[Any]]:
     """Tangents or cotangents, zeros for None. An error of JAX's tells which has a wrong type."""
-    leaves = [
-        zero_tangent(type_) if leaf is None or not _has_derivative(type_) else leaf
-        for leaf, type_ in zip(given, types, strict=True)
-    ]
+    leaves = list(given)
+    for i, type_ in enumerate(types):
+        has_none = is_array_type(type_) and not jnp.issubdtype(type_.dtype, np.inexact)
+        leaves[i] = zero_tangent(type_) if leaves[i] is None or has_none else leaves[i]
     try:
         yield leaves
     except (TypeError, ValueError) as error:
@@ -88,14 +87,10 @@ def _filled(
         raise
 
 
-def _has_derivative(type_: Any) -> bool:
-    return not is_array_type(type_) or bool(jnp.issubdtype(type_.dtype, np.inexact))
-
-
 def _tangents(
     call: Differentiated, types: Sequence[Any], tangents: Sequence[Any]
 ) -> contextlib.AbstractContextManager[list[Any]]:
-    """The tangents of the leaves that a call is by; see `_filled`."""
+    """The tangents of the leaves of the primals; see `_filled`."""
     with as_type_error("primals and tangents must have the same tree structure\n"):
         given = call.match(tangents, "tangents")
     return _filled("tangent", given, types, call.paths())
@@ -117,9 +112,6 @@ def vjp(
     array is the sum over its uses. None stands for integers, text and whatever else has no
     derivative.
 
-    Args:
-        primals: Its arguments.
-
     Returns:
         `(value, pullback)`; with `has_aux`, `(value, pullback, aux)`. The pullback is a pytree, so
         a compiled function may return it.
@@ -135,7 +127,7 @@ def vjp(
     """
     call = _call(primals, options)
     flat, kept = call.of_leaves(fun, has_aux)
-    out, pull, more = jax.vjp(flat, *call.by, has_aux=True, reduce_axes=reduce_axes)
+    out, pull, more = jax.vjp(flat, *call.primals, has_aux=True, reduce_axes=reduce_axes)
     [content], types, shape = kept, list(map(jax.typeof, out)), call.without_arrays()
 
     def pullback(pull: Any, *cotangents: Any) -> Any:
@@ -167,7 +159,7 @@ def jvp(
 
     Raises:
         SharingError: Tangents have two different leaves where the primals have one object.
-        TypeError: Tangents are structured in another way than the primals, or of other types.
+        TypeError: Tangents are structured differently from the primals, or of other types.
 
     >>> w, one = jnp.float32(3.0), jnp.float32(1.0)
     >>> value, tangent = jvp(lambda p: p[0] * p[1], ([w, w],), ([one, one],))
@@ -184,8 +176,8 @@ def jvp(
         )
     call = _call(primals, options)
     flat, kept = call.of_leaves(fun, has_aux)
-    with _tangents(call, list(map(jax.typeof, call.by)), tangents) as given:
-        out, changes, more = jax.jvp(flat, call.by, given, has_aux=True)
+    with _tangents(call, list(map(jax.typeof, call.primals)), tangents) as given:
+        out, changes, more = jax.jvp(flat, call.primals, given, has_aux=True)
     [content] = kept
     return _finish(call, content, out, more, _tangents_of_result(content, changes), has_aux)
 
@@ -193,15 +185,9 @@ def jvp(
 @of_primals
 @with_wrapper_options
 def linearize(
-    fun: Callable[..., Any],
-    *primals: Any,
-    has_aux: bool = False,
-    **options: Unpack[SharingOptions],
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[SharingOptions]
 ) -> Any:
     """The value of a function of DAGs, and its linear map at the primals; as `jax.linearize`.
-
-    Args:
-        primals: Its arguments.
 
     Returns:
         `(value, map)`; with `has_aux`, `(value, map, aux)`. The map takes a tangent for each
@@ -214,8 +200,8 @@ def linearize(
     """
     call = _call(primals, options)
     flat, kept = call.of_leaves(fun, has_aux)
-    out, push, more = jax.linearize(flat, *call.by, has_aux=True)
-    [content], types, shape = kept, list(map(jax.typeof, call.by)), call.without_arrays()
+    out, push, more = jax.linearize(flat, *call.primals, has_aux=True)
+    [content], types, shape = kept, list(map(jax.typeof, call.primals)), call.without_arrays()
 
     def pushforward(push: Any, *tangents: Any) -> Any:
         with _tangents(shape, types, tangents) as given:

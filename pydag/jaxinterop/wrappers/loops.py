@@ -3,17 +3,17 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import jax
 
-from pydag.jaxinterop.calls.run import pair_of
+from pydag.jaxinterop.calls import pair_of
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_like_array
 from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.packed import Packed, pack, packed_of, parts_of, unpack
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import Packed, pack, packed_of, parts_of, unpack
+from pydag.jaxinterop.help import with_wrapper_options
 from pydag.jaxinterop.typed import R, S, SharingOptions, StaticOptions, T
 from pydag.typing import Dag
 
@@ -35,8 +35,6 @@ def while_loop(
 
     Args:
         cond_fun: Returns whether to go on.
-        body_fun: Returns a DAG of the same structure.
-        init_val: The first DAG.
 
     Raises:
         TypeError, ValueError: The body returns a carry of another structure or type, or another
@@ -55,8 +53,7 @@ def while_loop(
         body = carry.body(body_fun, "while body", CARRY)
         return carry.finish(jax.lax.while_loop(condition, body, start))
 
-    result: R = carried(body_fun, "while", init_val, "init_val", own, run, takes_contents=True)
-    return result
+    return cast(R, carried(body_fun, "while", init_val, "init_val", own, run, takes_contents=True))
 
 
 @with_wrapper_options
@@ -73,12 +70,7 @@ def fori_loop(
 
     Args:
         lower, upper: The first `i`, and the one after the last.
-        body_fun: Returns a DAG of the same structure.
-        init_val: The first DAG.
         unroll: As in JAX.
-
-    Raises:
-        TypeError, ValueError: As `while_loop`.
 
     >>> w = jnp.float32(1.0)
     >>> out = fori_loop(0, 3, lambda i, p: pydag.dag_map(lambda x: x + i, p), {"a": w, "b": w})
@@ -119,7 +111,6 @@ def scan(
     Args:
         f: `f(carry, x)` returns a pair `(carry, y)`.
         init: The first carry.
-        xs: A DAG of arrays and refs with a leading axis of one size.
         length, reverse, unroll, _split_transpose: As in JAX.
 
     Returns:
@@ -139,11 +130,9 @@ def scan(
     over, rows = _rows(xs, own)
 
     def run(carry: Carried, start: Any) -> tuple[Any, Any]:
-        origins = {id(ref): number for number, ref in enumerate(carry.refs)}
-
         def both(result: Any) -> tuple[Packed, Any]:
             after, y = pair_of(result, "the body of scan", "(carry, y)")
-            y = pack(y, own, origins, root="result[1]")
+            y = pack(y, own, carry.refs.origins, root="result[1]")
             return carry.match(after, CARRY), y
 
         body = carry.body(f, ("scan", over), CARRY, "x", finish=both)
@@ -167,7 +156,6 @@ def map(  # JAX's name
 
     Args:
         f: The function, of a slice.
-        xs: A DAG of arrays and refs with a leading axis of one size.
         batch_size: As in JAX.
 
     >>> w = jnp.arange(3.0)
@@ -181,8 +169,7 @@ def map(  # JAX's name
     leaves = [None if jax_private.is_ref(x) else x for x in parts_of(rows)[0]]  # refs are rows, too
     row = Carried(over, leaves, own, takes_contents=False)
     body = row.body(f, "map", "x", finish=lambda result: pack(result, own, {}))
-    results: R = unpack(jax.lax.map(body, rows, batch_size=batch_size), ())
-    return results
+    return cast(R, unpack(jax.lax.map(body, rows, batch_size=batch_size), ()))
 
 
 @with_wrapper_options
@@ -214,8 +201,7 @@ def associative_scan(
         found = jax.lax.associative_scan(combine, start, reverse=reverse, axis=axis)
         return over.finish(found)
 
-    result: T = carried(fn, "associative", elems, "elems", own, run)
-    return result
+    return cast(T, carried(fn, "associative", elems, "elems", own, run))
 
 
 def _rows(xs: Dag, options: Options) -> tuple[Content, Packed]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shard_map`."""
+"""`shard_map`: one spec for each object."""
 
 import functools
 import inspect
@@ -8,11 +8,11 @@ from typing import Any, Unpack
 import jax
 from jax.sharding import PartitionSpec
 
-from pydag.jaxinterop.calls.call import Call
+from pydag.jaxinterop.calls import Arguments
 from pydag.jaxinterop.content.options import Options
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, wraps
-from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import Source, wraps
 from pydag.jaxinterop.treatments.outputs import Outputs
 from pydag.jaxinterop.treatments.treatments import Question
 from pydag.jaxinterop.typed import SharingOptions
@@ -77,7 +77,7 @@ def shard_map(
     @wraps(f)
     @jax_private.shortens_tracebacks
     def mapped(*args: Any) -> Any:
-        call, specs = Call(args, {}, own), in_specs
+        call, specs = Arguments(args, {}, own), in_specs
         if specs is not _INFER:
             given = tuple(specs) if isinstance(specs, list) else specs
             specs = call.treatments(_IN, given if _is_spec(given) else (given, None))

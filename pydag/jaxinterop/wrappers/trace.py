@@ -6,20 +6,18 @@ from typing import Any, Unpack
 
 import jax
 
-from pydag.jaxinterop.calls.call import Call
+from pydag.jaxinterop.calls import Arguments
 from pydag.jaxinterop.compiled import stages
 from pydag.jaxinterop.compiled.function import CompiledFunction, Settings
+from pydag.jaxinterop.compiled.kept import kept_function
 from pydag.jaxinterop.content.content import PLAIN
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL
-from pydag.jaxinterop.notices.source import Source, wraps
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import pack
+from pydag.jaxinterop.content.options import CALL, Options
+from pydag.jaxinterop.content.packed import pack
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import Source, wraps
 from pydag.jaxinterop.treatments.arguments import Chosen, check_function
 from pydag.jaxinterop.typed import P, StaticOptions
 from pydag.typing import Dag
-
-from .carried import kept_function
 
 
 @with_wrapper_options
@@ -72,7 +70,7 @@ def make_jaxpr(
     @wraps(fun)
     def make(*args: Any, **kwargs: Any) -> Any:
         given: Any = stages.described(compiled.arranged(args, kwargs), own, CALL)
-        call = Call(given[0], given[1], own)
+        call = Arguments(given[0], given[1], own)
         flat = call.function(
             lambda: fun, compiled.source, lambda result, refs: pack(result, own, refs)
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmap`."""
+"""`vmap`: one axis for each object, and one identity table for the arguments of an axis."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -10,18 +10,18 @@ import jax.numpy as jnp
 
 import pydag._core as _core
 from pydag.errors import SharingError
-from pydag.jaxinterop.calls.run import first_arrays, run
+from pydag.jaxinterop.calls import first_arrays, run
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_array, is_like_array
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import Roots
+from pydag.jaxinterop.content.options import Options, Roots
+from pydag.jaxinterop.content.packed import unpack
 from pydag.jaxinterop.foreign import jax_private
-from pydag.jaxinterop.notices.source import Source, named, wraps
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.jaxinterop.packed.packed import unpack
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.jaxinterop.naming import Source, named, wraps
+from pydag.jaxinterop.refs import Refs
 from pydag.jaxinterop.treatments.arguments import spot_text
 from pydag.jaxinterop.treatments.outputs import Outputs
-from pydag.jaxinterop.treatments.treatments import COPIES, Question, number_in, treatments
+from pydag.jaxinterop.treatments.treatments import COPIES, Question, answers_in, treatments
 from pydag.jaxinterop.typed import P, R, StaticOptions
 from pydag.structure.text import short_repr
 
@@ -79,19 +79,21 @@ def vmap(
     """
     own, source = Options.of(options), Source(fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    _check_axes("in_axes", in_axes, own)
-    _check_axes("out_axes", out_axes, own)
+    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        found, spec = answers_in(axes, own.namespace)
+        owned = _core.module_leaves(spec)[0]  # configuration
+        for x in (x for i, x in enumerate(found) if i not in owned):
+            if isinstance(x, float | complex) or (is_array(x) and jnp.ndim(x) > 0):
+                raise TypeError(
+                    f"vmap {name} must have integers and None as leaves, got {short_repr(x)}"
+                )
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries for the positional "
             f"arguments, got {short_repr(in_axes)}"
         )
-    jax_options: dict[str, Any] = {
-        "axis_name": axis_name,
-        "axis_size": axis_size,
-        "spmd_axis_name": spmd_axis_name,
-        "sum_match": sum_match,
-    }
+    jax_options: Any = {"axis_name": axis_name, "axis_size": axis_size, "sum_match": sum_match}
+    jax_options["spmd_axis_name"] = spmd_axis_name
     jax.vmap(fun, **jax_options)  # JAX checks what it is given
     outputs = Outputs(_OUT, out_axes, None, own)
 
@@ -133,8 +135,7 @@ def vmap(
             given = [built[i] for i in range(len(groups))]
             call = tuple(given[: len(args)]), dict(zip(kwargs, given[len(args) :], strict=True))
             result, _ = run(fun, call, own, source, starts=(first, inside))
-            refs = jax_private.ref_positions(inside)
-            return outputs.pack(result, {id(inside[i]): number for number, i in enumerate(refs)})
+            return outputs.pack(result, Refs(inside).origins)
 
         named(flat, source, paths)
         try:
@@ -142,15 +143,15 @@ def vmap(
         except ValueError:
             _check_sizes(leaves, by_leaf, paths(), source)
             raise
-        return unpack(found, [leaves[i] for i in jax_private.ref_positions(leaves)])
+        return unpack(found, Refs(leaves))
 
     return mapped
 
 
 def _group(axes: Any, arg: Any, options: Options) -> Any:
     """What is equal for arguments with equal axes; a single axis itself, counted from the first."""
-    leaves, spec = _core.flatten(axes, none_is_leaf=True, namespace=options.namespace)
-    axis, *more = map(number_in, leaves or [None])
+    leaves, spec = answers_in(axes, options.namespace)
+    axis, *more = leaves or [None]
     if not spec.is_leaf():
         return spec, axis, *more
     if axis is None or axis >= 0:
@@ -159,23 +160,7 @@ def _group(axes: Any, arg: Any, options: Options) -> Any:
     return _counted(axis, dims.pop()) if len(dims) == 1 else axis
 
 
-def _check_axes(name: str, axes: Any, options: Options) -> None:
-    """Checks that axes are integers and None; numbers that a module holds are configuration."""
-    leaves, spec = _core.flatten(
-        axes, none_is_leaf=True, namespace=options.namespace, identity="nodes"
-    )
-    owned = frozenset(_core.module_leaves(spec)[0])
-    for i, leaf in enumerate(leaves):
-        is_number = isinstance(leaf, float | complex) or (is_array(leaf) and jnp.ndim(leaf) > 0)
-        if is_number and i not in owned:
-            raise TypeError(
-                f"vmap {name} must have integers and None as leaves, got {short_repr(leaf)}"
-            )
-
-
-def _check_refs(
-    leaves: Sequence[Any], axes: Sequence[Any], paths: Callable[[], Sequence[str]]
-) -> None:
+def _check_refs(leaves: Sequence[Any], axes: Sequence[Any], paths: Callable[[], Any]) -> None:
     """Checks that a ref that is mapped is in the arguments of one group."""
     first: dict[int, int] = {}
     for i in jax_private.ref_positions(leaves):
@@ -188,9 +173,7 @@ def _check_refs(
             )
 
 
-def _check_sizes(
-    leaves: Sequence[Any], axes: Sequence[Any], paths: Sequence[str], source: Source
-) -> None:
+def _check_sizes(leaves: Any, axes: Any, paths: Sequence[str], source: Source) -> None:
     """Raises an error with paths if a leaf hasn't its axis, or if the axes have several sizes."""
     sizes: dict[int, str] = {}
     for path, leaf, axis in zip(paths, leaves, axes, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How messages of pydag and JAX name the user's function, file and line.
+"""The names of the user's function, file and line in messages of pydag and JAX.
 
 JAX is given functions of pydag. Its messages name the function that `inspect.unwrap` finds,
 and names arguments by `inspect.signature` and by the keys of pytrees. So our functions have the
@@ -23,7 +23,7 @@ from pydag.jaxinterop.foreign import jax_private
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PACKAGE_FOLDER = f"{Path(__file__).parents[2]}{os.sep}"
+PACKAGE_FOLDER = f"{Path(__file__).parents[1]}{os.sep}"
 JAX_FOLDER = f"{Path(jax.__file__).parent}{os.sep}"
 jax_private.hide_frames_of(PACKAGE_FOLDER)
 jax_private.hide_in_tracebacks(PACKAGE_FOLDER)
@@ -48,11 +48,9 @@ class Source:
         inner = inspect.unwrap(fun)
         while isinstance(inner, functools.partial):
             inner = inspect.unwrap(inner.func)
-        for holder in (inner, vars(type(inner)).get("__call__")):
-            code = getattr(holder, "__code__", None)
-            if isinstance(code, types.CodeType):
+        for holder in (vars(type(inner)).get("__call__"), inner):
+            if isinstance(code := getattr(holder, "__code__", None), types.CodeType):
                 self.__code__ = code
-                break
 
     def __repr__(self) -> str:
         return f"<function {self.__name__}>"
@@ -66,11 +64,9 @@ class Source:
 
     def warn(self, text: str, category: type[Warning]) -> None:
         """Warns at the function: the call that is traced may stand anywhere."""
-        code = getattr(self, "__code__", None)
-        if code is None:
-            warn_at_call(text, category)
-        else:
-            warnings.warn_explicit(text, category, code.co_filename, code.co_firstlineno)
+        if (code := getattr(self, "__code__", None)) is None:
+            return warn_at_call(text, category)
+        return warnings.warn_explicit(text, category, code.co_filename, code.co_firstlineno)
 
 
 def warn_at_call(text: str, category: type[Warning]) -> None:
@@ -126,9 +122,8 @@ def named(
     # JAX would find the signature of the wrapped function.
     shown.__signature__ = inspect.signature(function) if paths is None else LeafNames(paths)
     if parameters:
-        shown.__signature__ = inspect.Signature(
-            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in parameters]
-        )
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        shown.__signature__ = inspect.Signature([inspect.Parameter(x, kind) for x in parameters])
     shown.__wrapped__ = source
     return function
 

@@ -10,15 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.help import with_wrapper_options
 from pydag.public.tracebacks import short_tracebacks
-from pydag.structure.kinds import MAPPINGS
-from pydag.structure.listing import Listing, Record
+from pydag.structure.listing import MAPPINGS, Listing, Record, Walk
 from pydag.structure.text import short_repr
-from pydag.structure.walk import Walk
 from pydag.typing import Dag, IsLeaf, Leaf
 
 
@@ -33,7 +30,7 @@ class Structure:
     _content: Content
 
     @property
-    def spec(self) -> PyDagSpec:
+    def spec(self) -> _core.PyDagSpec:
         """The structure to pydag's other functions, to which configuration is leaves."""
         return self._content.spec
 
@@ -65,9 +62,6 @@ def structure(tree: Dag, is_leaf: IsLeaf | None = None) -> Structure:
 
     Two structures are equal if and only if such a call would not compile anew for their sake:
     classes, order, sharing and configuration count. A structure can be hashed.
-
-    Raises:
-        CycleError, TypeError: As `flatten`.
 
     >>> w = jnp.ones(2)
     >>> structure([w, w]) == structure([w, jnp.ones(2)])
@@ -155,9 +149,17 @@ def _found(content: Content, rest: Dag, what: str) -> list[Leaf] | None:
         record = listing.records[position]
         if record.is_leaf:
             known = answers.setdefault(position, value)
-            if position not in static and not _is_same(known, value):
-                raise _two_answers(listing, position, known, value, what)
-        elif value is None:
+            is_number = type(known) is type(value) and isinstance(value, int | float | complex)
+            if position in static or known is value or (is_number and known == value):
+                continue
+            paths = [listing.path_text(slot, "tree") for slot in listing.slots_of(position)[:2]]
+            raise SharingError(
+                f"{what} gives one object two answers\n"
+                f"  tree: {' and '.join(paths)} {'are' if len(paths) > 1 else 'is'} one object\n"
+                f"  {what}: it has {short_repr(known)} and {short_repr(value)} there\n"
+                "  Give the object one answer at all of its paths, or untie it first (pydag.untie)."
+            )
+        if value is None:
             walk.add([(listing.target(child), None) for child in listing.children(position)])
         elif record.kind != "None":
             children = _children(value, record, namespace)
@@ -178,19 +180,3 @@ def _children(value: Any, record: Record, namespace: str) -> dict[Any, Any] | No
     own = Listing.of(spec).records[0]
     is_alike = own.fits(record) and (own.kind in MAPPINGS or own.detail == record.detail)
     return dict(zip(entries, children, strict=True)) if is_alike else None
-
-
-def _is_same(a: Leaf, b: Leaf) -> bool:
-    return a is b or (type(a) is type(b) and isinstance(a, (int, float, complex)) and a == b)
-
-
-def _two_answers(
-    listing: Listing, position: int, first: Leaf, second: Leaf, what: str
-) -> SharingError:
-    paths = [listing.path_text(slot, "tree") for slot in listing.slots_of(position)[:2]]
-    return SharingError(
-        f"{what} gives one object two answers\n"
-        f"  tree: {' and '.join(paths)} {'are' if len(paths) > 1 else 'is'} one object\n"
-        f"  {what}: it has {short_repr(first)} and {short_repr(second)} there\n"
-        "  Give the object one answer at all of its paths, or untie it first (pydag.untie)."
-    )

@@ -9,12 +9,12 @@ from jax import tree_util
 
 import pydag._core as _core
 from pydag.jaxinterop.content.content import take_apart
-from pydag.jaxinterop.options import with_wrapper_options
-from pydag.public.arguments import check_function
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.public.compiled import check_function
 from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Dag, IsLeaf, Leaf
 
-from .structure import Structure, rows_of
+from .treedef import Structure, rows_of
 
 KeyPath = tuple[Any, ...]
 TakesPath = Callable[[KeyPath, Any], bool]
@@ -38,14 +38,14 @@ def _by_path(tree: Dag, is_leaf: TakesPath) -> IsLeaf:
     None at several places is one object: it is a leaf everywhere if it is one somewhere.
     """
     kept: dict[int, Any] = {}
-    asked: dict[int, Any] = {}
+    visited: dict[int, Any] = {}
     pending: list[tuple[Any, KeyPath]] = [(tree, ())]
     while pending:
         node, path = pending.pop()
         has_children = node is not None and not _core.is_leaf(node)
-        if has_children and id(node) in asked:
+        if has_children and id(node) in visited:
             continue
-        asked[id(node)] = node
+        visited[id(node)] = node
         if is_leaf(path, node):
             kept[id(node)] = node
         elif has_children:
@@ -58,27 +58,22 @@ def _by_path(tree: Dag, is_leaf: TakesPath) -> IsLeaf:
 @short_tracebacks
 @with_wrapper_options
 def flatten_with_path(
-    tree: Dag,
-    is_leaf: "IsLeaf | TakesPath | None" = None,
-    is_leaf_takes_path: bool = False,
+    tree: Dag, is_leaf: "IsLeaf | TakesPath | None" = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Leaf]], Structure]:
     """The distinct leaves of a DAG with their paths, and its structure.
 
     Returns:
         Pairs of a path, as JAX's keys, and a leaf. The path of a shared leaf is the first.
 
-    Raises:
-        CycleError, TypeError: As `flatten`.
-
     >>> w = jnp.ones(2)
     >>> pairs, _ = flatten_with_path({"layers": [w, w]})
     >>> [jax.tree_util.keystr(path) for path, _ in pairs]
     ["['layers'][0]"]
     """
-    asks: Any = is_leaf
-    if asks is not None and is_leaf_takes_path:
-        asks = _by_path(tree, asks)
-    found, content = take_apart(tree, is_leaf=asks)
+    predicate: Any = is_leaf
+    if predicate is not None and is_leaf_takes_path:
+        predicate = _by_path(tree, predicate)
+    found, content = take_apart(tree, is_leaf=predicate)
     accessors = content.traced_among(content.spec.accessors())
     paths = [tuple(map(_key, accessor)) for accessor in accessors]
     return list(zip(paths, found, strict=True)), Structure(content)
@@ -86,14 +81,9 @@ def flatten_with_path(
 
 @with_wrapper_options
 def leaves_with_path(
-    tree: Dag,
-    is_leaf: "IsLeaf | TakesPath | None" = None,
-    is_leaf_takes_path: bool = False,
+    tree: Dag, is_leaf: "IsLeaf | TakesPath | None" = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Leaf]]:
     """The distinct leaves of a DAG with their paths.
-
-    Raises:
-        CycleError, TypeError: As `flatten`.
 
     >>> [(path, leaf)] = leaves_with_path({"a": 3.0})
     >>> path, leaf

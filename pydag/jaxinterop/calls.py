@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the user's function on a tree of its own."""
+"""A call of the user's function, on a tree of its own."""
 
 import functools
 import inspect
@@ -12,21 +12,16 @@ import jax
 import numpy as np
 
 import pydag._core as _core
-from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.content.paths import CALL, path_texts
-from pydag.jaxinterop.content.values import array_in_static
+from pydag.jaxinterop.content.content import take_apart
+from pydag.jaxinterop.content.options import CALL, Options, path_texts
+from pydag.jaxinterop.content.packed import Origins, unpack
 from pydag.jaxinterop.foreign import jax_private
+from pydag.jaxinterop.naming import Source, named
 from pydag.jaxinterop.notices.lost_tie import started_equal, warn_of_lost_ties
 from pydag.jaxinterop.notices.lost_update import warn_of_lost_updates, warn_of_unchangeable
-from pydag.jaxinterop.notices.source import Source
-from pydag.jaxinterop.treatments.arguments import (
-    Args,
-    Chosen,
-    Kwargs,
-    Spot,
-    parameters_of,
-    spot_text,
-)
+from pydag.jaxinterop.refs import Refs
+from pydag.jaxinterop.treatments.arguments import CallTree, Chosen, StaticArgument, parameters_of
+from pydag.jaxinterop.treatments.treatments import Question, treatments
 from pydag.jaxinterop.updates.changes import VALUES, Changes, Given
 from pydag.jaxinterop.updates.update import Update
 from pydag.sharing.tie import num_unties
@@ -34,56 +29,6 @@ from pydag.structure.listing import Listing
 from pydag.structure.reshared import matched
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, Leaf
-
-
-class StaticArgument:
-    """A static argument: a leaf, whatever it is. It compares as a static value does."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, StaticArgument):
-            return NotImplemented
-        return _core.is_same_value(self.value, other.value)
-
-    def __hash__(self) -> int:
-        return _core.value_hash(self.value)
-
-    def _brief_repr(self) -> str:
-        return short_repr(self.value)
-
-
-def unwrapped(argument: Any) -> Any:
-    """The argument as the user gave it."""
-    return argument.value if type(argument) is StaticArgument else argument
-
-
-def static_argument(
-    value: Any, spot: Spot, options: Options, *, is_hashed: bool = True
-) -> StaticArgument:
-    """A static argument; `ValueError` if it holds an array, or can't be hashed and has to be."""
-    where = spot_text(spot)
-    found = array_in_static(value, options.namespace)
-    if found is not None:
-        raise ValueError(
-            f"{where} is a static argument and holds an array: {where}{found.path()} is "
-            f"{short_repr(found.item)}\n  It would be a constant, and stale when it changes. "
-            "Pass it as an ordinary argument, of a registered class: a module's numbers are static "
-            "as they are."
-        )
-    try:
-        hash(value if is_hashed else None)
-    except TypeError as error:
-        raise ValueError(
-            f"{where} is a static argument and can't be hashed: {error}\n  A static argument is "
-            "part of the key of the compiled function. Pass a hashable value, such as a tuple for "
-            "a list."
-        ) from None
-    return StaticArgument(value)
-
 
 Starts = tuple[dict[int, Any], Sequence[Leaf]]
 """What `first_arrays` gave, and the leaves that stand for these arrays now."""
@@ -98,7 +43,7 @@ def first_arrays(leaves: Sequence[Leaf], num_shared: int) -> dict[int, Any]:
 
 def run(
     fun: Callable[..., Any],
-    tree: tuple[Args, Kwargs],
+    tree: CallTree,
     options: Options,
     source: Source,
     *,
@@ -106,7 +51,7 @@ def run(
     donated: Collection[Leaf] = (),
     is_staged: bool = True,
     starts: Starts = ({}, ()),
-    origin: tuple[Args, Kwargs] | None = None,
+    origin: CallTree | None = None,
 ) -> tuple[Dag, Update]:
     """The result of a function, and what it writes into arguments that are updated.
 
@@ -118,9 +63,14 @@ def run(
     """
     spots = updated.spots(*tree) if updated else ()
     given = Given.of(tree, options, CALL)
-    copies = _copies_of(origin, given) if spots and origin is not None else None
-    args = tuple(map(unwrapped, tree[0]))
-    kwargs = {name: unwrapped(argument) for name, argument in tree[1].items()}
+    copies: dict[int, int] = {}  # equal numbers for containers that are one object to the caller
+    if spots and origin is not None:
+        ours, whole = Listing.of(given.spec), options.flatten(origin, CALL)[1]
+        pairs = () if whole == given.spec else matched(ours, Listing.of(whole)) or ()
+        kept = ((given.objects[i], j) for i, j in pairs if not ours.records[i].is_leaf)
+        copies = {id(x): -1 - j for x, j in kept if not isinstance(x, VALUES)}
+    args = [x.value if type(x) is StaticArgument else x for x in tree[0]]
+    kwargs = {n: x.value if type(x) is StaticArgument else x for n, x in tree[1].items()}
     result = _called(functools.partial(fun, *args, **kwargs), given, source, starts)
     changes = Changes(given, spots, copies)
     update = Update()
@@ -133,18 +83,9 @@ def run(
     return result, update
 
 
-def _copies_of(origin: Dag, given: Given) -> dict[int, int]:
-    """Equal numbers for containers of a tree that are one object in the caller's, by their ids."""
-    _, whole = given.options.flatten(origin, given.roots)
-    ours, objects = Listing.of(given.spec), given.objects
-    pairs = () if whole == given.spec else matched(ours, Listing.of(whole)) or ()
-    kept = ((i, j) for i, j in pairs if not ours.records[i].is_leaf)
-    return {id(objects[i]): -1 - j for i, j in kept if not isinstance(objects[i], VALUES)}
-
-
 def run_body(
     fun: Callable[..., Any],
-    args: Args,
+    args: tuple[Any, ...],
     options: Options,
     source: Source,
     *names: str,
@@ -168,11 +109,9 @@ def pair_of(result: Any, who: str, what: str) -> Any:
 
 def names_in_body(fun: Callable[..., Any], *names: str) -> tuple[str, ...]:
     """The names of the parameters of a body; these names if its signature can't be read."""
-    found = [p.name for p in parameters_of(fun) if p.kind in _POSITIONAL][: len(names)]
+    by_position = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    found = [p.name for p in parameters_of(fun) if p.kind in by_position][: len(names)]
     return tuple(found) if len(found) == len(names) else names
-
-
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _called(call: Callable[[], Dag], given: Given, source: Source, starts: Starts) -> Dag:
@@ -195,16 +134,16 @@ def _called(call: Callable[[], Dag], given: Given, source: Source, starts: Start
 
 def _blame_number(error: Exception, given: Given) -> None:
     """Adds how numbers become static to an error about code that needs the value of a number."""
-    text = str(error)
-    is_other = not isinstance(error, TypeError) or "on the value" not in text
-    if is_other or getattr(error, "__notes__", None):
+    text, is_blamed = str(error), getattr(error, "__notes__", None)
+    if is_blamed or not isinstance(error, TypeError) or "on the value" not in text:
         return
     owned, _ = _core.module_leaves(given.spec)
-    paths = path_texts(given.spec, given.roots)
+    pairs = zip(path_texts(given.spec, given.roots), given.leaves, strict=True)
     numbers = [
         path
-        for i, (path, leaf) in enumerate(zip(paths, given.leaves, strict=True))
-        if i not in owned and _may_be_number(leaf)
+        for i, (path, leaf) in enumerate(pairs)
+        if i not in owned and isinstance(leaf, jax.core.Tracer) and not leaf.ndim
+        if leaf.dtype == bool or jax.typeof(leaf).weak_type
         if re.search(rf"(?<!\w){re.escape(path)}(?!\w|\[|\.\w)", text)
     ]
     if numbers:
@@ -215,6 +154,63 @@ def _blame_number(error: Exception, given: Given) -> None:
         )
 
 
-def _may_be_number(leaf: Any) -> bool:
-    is_scalar = isinstance(leaf, jax.core.Tracer) and not leaf.ndim
-    return is_scalar and (leaf.dtype == bool or bool(jax.typeof(leaf).weak_type))
+class Arguments:
+    """The arguments of a call, taken apart.
+
+    Args:
+        args, kwargs: The arguments.
+        passes_refs: Whether JAX is given the refs, too. Otherwise the function closes over them.
+
+    Attributes:
+        content: The arguments without their traced leaves.
+        leaves: What JAX is given.
+        refs: The refs that the function closes over.
+    """
+
+    def __init__(
+        self, args: Any, kwargs: Any, options: Options, *, passes_refs: bool = True
+    ) -> None:
+        self._options, self._tree = options, (args, kwargs)
+        self._all, self.content = take_apart(self._tree, options, CALL)
+        options.check_selects(self._tree)
+        self.refs = Refs(() if passes_refs else self._all)
+        self.leaves = self.refs.without(self._all)
+
+    def treatments(self, question: Question, prefix: Any) -> tuple[Any, ...]:
+        """What a prefix of the arguments answers for each traced leaf."""
+        return tuple(treatments(question, prefix, self._tree, self.content, self._options))
+
+    def function(
+        self,
+        get: Callable[[], Callable[..., Any]],
+        source: Source,
+        pack: Callable[[Any, Origins], Any],
+        updated: Chosen | None = None,
+    ) -> Callable[..., Any]:
+        """The function of leaves that JAX is given. It doesn't own those of this call.
+
+        Args:
+            get: Returns the user's function.
+            pack: Makes of its result what JAX gets.
+            updated: Which arguments are updated; None for a wrapper that has no such option.
+        """
+        content, options, refs = self.content, self._options, self.refs
+        arrays = first_arrays(self._all, content.spec.num_shared)
+
+        def flat(*leaves: Leaf) -> Any:
+            inside = refs.among(leaves)
+            tree: Any = content.build(inside)
+            starts = arrays, inside
+            result, update = run(get(), tree, options, source, updated=updated, starts=starts)
+            packed = pack(result, Refs(inside).origins)
+            return _core.make_updated(None, (packed, *update)) if updated else packed
+
+        return named(flat, source, lambda: refs.without(content.paths(CALL)))
+
+    def paths(self) -> Sequence[str]:
+        """The path of each leaf that JAX is given."""
+        return self.refs.without(self.content.paths(CALL))
+
+    def finish(self, returned: Any) -> Any:
+        """The result for the caller; updates the arguments."""
+        return unpack(returned, Refs(self._all), self._tree)

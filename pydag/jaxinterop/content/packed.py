@@ -13,10 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-from jax import tree_util
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.leaves import is_number
 from pydag.jaxinterop.content.options import Options
@@ -39,7 +37,7 @@ def pack(
     root: str = "result",
     makes_refs: bool = False,
     by_tuples: bool = False,
-    others: Sequence[PyDagSpec] = (),
+    others: Sequence[_core.PyDagSpec] = (),
 ) -> Any:
     """The result of a function, for JAX.
 
@@ -83,10 +81,8 @@ def packed_with(content: Content, leaves: Sequence[Leaf]) -> Packed:
 def _is_plain(tree: Dag) -> bool:
     """Whether JAX returns it as it is: a number, an array, or a tuple or list of arrays."""
     parts = tree if type(tree) in (tuple, list) else (tree,)
-    if parts is not tree and is_number(tree):
-        return True
     if not all(isinstance(x, jax.Array) for x in parts) or jax_private.ref_positions(parts):
-        return False
+        return parts is not tree and is_number(tree)
     return len(set(map(id, parts))) == len(parts)
 
 
@@ -146,8 +142,10 @@ def _with_keys(packed: Packed) -> Any:
 
 
 if Packed not in jax_private.registry:
-    tree_util.register_pytree_with_keys(Packed, _with_keys, _core.make_result, _core.open_result)
-    tree_util.register_pytree_node(
+    jax.tree_util.register_pytree_with_keys(
+        Packed, _with_keys, _core.make_result, _core.open_result
+    )
+    jax.tree_util.register_pytree_node(
         _core.Updated, lambda updated: (_core.open_updated(updated), None), _core.make_updated
     )
-    tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan)
+    jax.tree_util.register_pytree_node(_core.UpdatePlan, lambda plan: ((), plan), _core.keep_plan)

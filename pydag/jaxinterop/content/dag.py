@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic
 from jax import tree_util
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
 from pydag.jaxinterop.content.content import Content, take_apart
 from pydag.jaxinterop.content.options import Options
-from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.help import with_wrapper_options
 from pydag.jaxinterop.typed import T
 from pydag.ops.select import data, masks, select_matching
 from pydag.sharing.update import find_writer, writer_finders
@@ -89,7 +88,7 @@ class Dag(Generic[T]):
         return self._tree[0]
 
     @property
-    def spec(self) -> PyDagSpec:
+    def spec(self) -> _core.PyDagSpec:
         """The structure of the DAG, sharing included."""
         return self.parts()[1].spec
 
@@ -135,11 +134,10 @@ class Dag(Generic[T]):
         return dag_of, (content, tuple(leaves), self._options)
 
 
-def _outline(leaf: Leaf) -> str:
-    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
-    if shape is None or dtype is None:
+def _outline(leaf: Any) -> str:
+    if getattr(leaf, "shape", None) is None or getattr(leaf, "dtype", None) is None:
         return bounded_repr(leaf)
-    return f"{dtype}[{','.join(map(str, shape))}]"
+    return f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
 
 
 def dag_of(content: Content, leaves: Iterable[Leaf], options: Options) -> Dag[Any]:
@@ -150,7 +148,7 @@ def dag_of(content: Content, leaves: Iterable[Leaf], options: Options) -> Dag[An
 
 
 @dataclasses.dataclass(slots=True, unsafe_hash=True)
-class _Structure:
+class _DagStructure:
     """The auxiliary data of a Dag: its content; the options come along."""
 
     content: Content
@@ -160,17 +158,17 @@ class _Structure:
         return repr(self.content)
 
 
-def _open(dag: Dag[Any]) -> tuple[Sequence[Leaf], _Structure]:
+def _open(dag: Dag[Any]) -> tuple[Sequence[Leaf], _DagStructure]:
     leaves, content = dag.parts()
-    return leaves, _Structure(content, dag._options)
+    return leaves, _DagStructure(content, dag._options)
 
 
-def _open_with_keys(dag: Dag[Any]) -> tuple[list[tuple[Any, Leaf]], _Structure]:
+def _open_with_keys(dag: Dag[Any]) -> tuple[list[tuple[Any, Leaf]], _DagStructure]:
     leaves, structure = _open(dag)
     return list(zip(leaf_keys(structure.content, ".tree"), leaves, strict=True)), structure
 
 
-def open_with_names(dag: Dag[Any]) -> tuple[Sequence[Leaf], _Structure, tuple[str, ...]]:
+def open_with_names(dag: Dag[Any]) -> tuple[Sequence[Leaf], _DagStructure, tuple[str, ...]]:
     """The parts of a Dag, and for each leaf the attribute that it is, as text: `tree['w']`."""
     leaves, structure = _open(dag)
     return leaves, structure, tuple(structure.content.paths("tree"))

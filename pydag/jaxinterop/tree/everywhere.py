@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether all processes of a program hold the same tree up to array values."""
+"""`assert_same_everywhere`: whether all processes hold the same tree up to array values."""
 
 import hashlib
 import itertools
@@ -12,14 +12,10 @@ import numpy as np
 
 from pydag.jaxinterop.content.leaves import is_traced
 from pydag.jaxinterop.content.options import Options
-from pydag.structure.kinds import MAPPINGS
-from pydag.structure.listing import Listing, Record, shorten
+from pydag.structure.listing import MAPPINGS, Listing, Record, shorten
 from pydag.typing import Dag, Leaf
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-
-Line = list[str]
-"""A path, and what stands there."""
 
 
 def assert_same_everywhere(tree: Dag, what: str = "model") -> None:
@@ -51,7 +47,15 @@ def assert_same_everywhere(tree: Dag, what: str = "model") -> None:
         return
     longest = max(int.from_bytes(theirs[-8:], "big") for theirs in found)
     texts = _gathered(data.ljust(longest))
-    raise RuntimeError(_difference(what, other, json.loads(texts[0]), json.loads(texts[other])))
+    first, second = json.loads(texts[0]), json.loads(texts[other])
+    pairs = itertools.zip_longest(first, second, fillvalue=["its end", "nothing more"])
+    a, b = next((a, b) for a, b in pairs if a != b)
+    where = a[0] if a[0] == b[0] else f"{a[0]}, and {b[0]}"
+    raise RuntimeError(
+        f"{what} is not the same in all processes: they differ at {where}\n  process 0: "
+        f"{shorten(a[1])}\n  process {other}: {shorten(b[1])}\n  Build it in the same way in each "
+        "process: a set of text has another order in each."
+    )
 
 
 def _gathered(data: bytes) -> list[bytes]:
@@ -62,19 +66,7 @@ def _gathered(data: bytes) -> list[bytes]:
     return [np.asarray(row).tobytes() for row in rows]
 
 
-def _difference(what: str, other: int, first: list[Line], second: list[Line]) -> str:
-    pairs = itertools.zip_longest(first, second, fillvalue=["its end", "nothing more"])
-    a, b = next((a, b) for a, b in pairs if a != b)
-    where = a[0] if a[0] == b[0] else f"{a[0]}, and {b[0]}"
-    return (
-        f"{what} is not the same in all processes: they differ at {where}\n"
-        f"  process 0: {shorten(a[1])}\n"
-        f"  process {other}: {shorten(b[1])}\n"
-        "  Build it in the same way in each process: a set of text has another order in each."
-    )
-
-
-def _lines_of(tree: Dag, root: str) -> list[Line]:
+def _lines_of(tree: Dag, root: str) -> list[list[str]]:
     """Of each node its path and what stands there: the same text where trees are alike."""
     orders: list[str] = []
 
@@ -84,7 +76,7 @@ def _lines_of(tree: Dag, root: str) -> list[Line]:
         return False
 
     leaves, spec = Options().flatten(tree, root, is_leaf=note_order)
-    listing, lines, filled = Listing.of(spec), list[Line](), iter(orders)
+    listing, lines, filled = Listing.of(spec), list[list[str]](), iter(orders)
     for position, record in enumerate(listing.records):
         number = listing.leaf_numbers.get(position)
         text = _node(record) if number is None else _leaf(leaves[number])
@@ -97,10 +89,9 @@ def _lines_of(tree: Dag, root: str) -> list[Line]:
 def _node(record: Record) -> str:
     if record.is_alias:
         return f"the shared object {record.number} again"
-    name = getattr(record.type, "__qualname__", str(record.type))
-    detail = "" if record.detail is None else f", {_static(record.detail)}"
-    shared = f", shared object {record.number}" if record.number >= 0 else ""
-    return f"{name} of {record.num_children}{shared}{detail}"
+    text = f"{getattr(record.type, '__qualname__', record.type)} of {record.num_children}"
+    text += f", shared object {record.number}" if record.number >= 0 else ""
+    return text + ("" if record.detail is None else f", {_static(record.detail)}")
 
 
 def _leaf(leaf: Leaf) -> str:

@@ -29,15 +29,40 @@ access = _core.ref_access(
 """How the core reads and writes contents."""
 
 
-class WritesMoreError(Exception):
-    """A function, traced for other shapes, writes into refs that it wasn't known to write.
+class Refs(list[Leaf]):
+    """The refs among the leaves of a call.
 
-    The refs are given by their positions among the traced leaves.
+    JAX stages out functions that close over them, or that get their contents (`with_contents`).
+
+    Attributes:
+        positions: Which of the leaves they are.
+        origins: Which of them each is, by its id: so results name those that come back.
     """
 
-    def __init__(self, written: frozenset[int]) -> None:
-        super().__init__(written)
-        self.written = written
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self.positions = tuple(jax_private.ref_positions(leaves))
+        super().__init__([leaves[i] for i in self.positions])
+        self.origins = {id(ref): number for number, ref in enumerate(self)}
+
+    def without(self, items: Sequence[Any]) -> list[Any]:
+        """The items that belong to other leaves, given an item for each leaf."""
+        return [item for i, item in enumerate(items) if i not in self.positions]
+
+    def among(self, others: Sequence[Leaf]) -> list[Leaf]:
+        """All leaves, given the others."""
+        leaves = list(others)
+        for i, ref in zip(self.positions, self, strict=True):
+            leaves.insert(i, ref)
+        return leaves
+
+    def assign(self, contents: Sequence[Any]) -> None:
+        """Writes new contents into the refs, as the user does."""
+        for ref, content in zip(self, contents, strict=True):
+            ref[...] = content
+
+
+class WritesMoreError(Exception):
+    """A function, traced for other shapes, writes into more refs: at these positions of leaves."""
 
 
 def are_replaceable(refs: Iterable[Any]) -> bool:
@@ -51,11 +76,7 @@ def are_replaceable(refs: Iterable[Any]) -> bool:
 def check_not_closed_over(
     traced: Any, leaves: Sequence[Leaf], refs: Sequence[int], place: Callable[[int], str]
 ) -> bool:
-    """Whether a traced function closes over refs.
-
-    Raises:
-        ValueError: One of them is among its arguments, too. Inside they would be two.
-    """
+    """Whether a traced function closes over refs; `ValueError` if it gets one of these, too."""
     consts = jax_private.closed_over(traced)
     around = [consts[i] for i in jax_private.ref_positions(consts)]
     known = {id(jax_private.get_referent(ref)) for ref in around}
@@ -81,63 +102,24 @@ def contents_in(
     return found
 
 
-def with_contents(inner: Any, refs: Sequence[int], written: Sequence[int]) -> Callable[..., Any]:
-    """A function of leaves with contents for refs, made of a jitted function that takes the refs.
+def with_contents(
+    inner: Any, refs: Sequence[int], written: Sequence[int], check: Callable[[Any], None]
+) -> Callable[..., Any]:
+    """A function that takes contents for refs, made of a jitted function that takes the refs.
 
-    It returns the result; and the new contents of the written refs, if there are any. Positions
-    are among the leaves.
+    It returns the result; and the new contents of the written refs, if there are any.
+
+    Args:
+        refs, written: The positions of arguments.
+        check: Gets what JAX has traced, before it runs.
     """
 
-    def flat(*leaves: Leaf) -> Any:
-        inside = list(leaves)
+    def flat(*args: Any) -> Any:
+        inside = list(args)
         for i in refs:
             inside[i] = jax.new_ref(inside[i])
-        found = jax_private.written_inputs(inner.trace(*inside)).intersection(refs)
-        if not found.issubset(written):
-            raise WritesMoreError(found)
+        check(inner.trace(*inside))
         result = inner(*inside)
         return (result, tuple(inside[i][...] for i in written)) if written else result
 
     return flat
-
-
-def threaded(
-    flat: Callable[..., Any],
-    refs: Sequence[Leaf],
-    place: Callable[[int], str],
-    *,
-    may_write: bool = True,
-) -> Callable[..., Any]:
-    """A function that takes contents last and also returns the new contents.
-
-    Args:
-        flat: The function. It takes refs last.
-        refs: The caller's refs.
-        place: Returns the path of each.
-        may_write: Whether the function may write into them; else it returns its result alone.
-
-    Raises:
-        ValueError: When called: the function closes over one of the refs, or writes.
-    """
-    inner = jax.jit(flat)
-
-    def run(*before_and_contents: Any) -> Any:
-        *before, contents = before_and_contents
-        inside = list(map(jax.new_ref, contents))
-        traced = inner.trace(*before, inside)
-        check_not_closed_over(traced, refs, range(len(refs)), place)
-        if not may_write and jax_private.written_inputs(traced):
-            raise ValueError(
-                f"{flat.__name__} writes into a ref of the carry, and is a condition\n"
-                "  Write in the body of the loop."
-            )
-        result = inner(*before, inside)
-        return (result, [ref[...] for ref in inside]) if may_write else result
-
-    return run
-
-
-def write(leaves: Sequence[Leaf], written: Sequence[int], contents: Sequence[Any]) -> None:
-    """Makes these the contents of some refs."""
-    for i, content in zip(written, contents, strict=True):
-        jax_private.set_content(leaves[i], content)

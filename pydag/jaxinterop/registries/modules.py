@@ -1,11 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Module`: a base class for models of one's own."""
+"""Classes whose instances JAX sees as it sees a `Dag` of them: `Module`, and what is registered."""
 
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+
+import jax
+import numpy as np
 
 import pydag._core as _core
-from pydag.registry.fields import register_module
+from pydag.jaxinterop.content.content import Content, take_apart
+from pydag.jaxinterop.content.dag import leaf_keys
+from pydag.jaxinterop.content.options import Options
+from pydag.jaxinterop.content.selection import hides_configuration
+from pydag.jaxinterop.foreign.jax_private import describe
+from pydag.jaxinterop.help import with_wrapper_options
+from pydag.registry.fields import module_listeners, register_module
+from pydag.typing import Identity, Leaf, Where
+
+from .jax_registry import asked_pydag, entry_of
+
+C = TypeVar("C", bound=type)
+_BY_ITSELF = Options(), True
 
 # What modules of PyTorch have, and what to write for it.
 _OF_TORCH = {
@@ -76,7 +92,14 @@ class Module:
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             classes = type(self).__mro__
             if (args or kwargs) and classes[classes.index(Module) + 1] is object:
-                raise TypeError(_no_init(type(self)))
+                text = f"{type(self).__name__}() takes no arguments: the class has no __init__"
+                if fields := list(vars(type(self)).get("__annotations__", ())):
+                    text += (
+                        f", and annotated fields ({', '.join(fields[:3])}"
+                        f"{', ...' * (len(fields) > 3)}) make none\n  Decorate it with "
+                        "@dataclasses.dataclass, or write an __init__."
+                    )
+                raise TypeError(text)
             super().__init__(*args, **kwargs)
 
         __init__.__signature__ = inspect.Signature([_SELF])
@@ -92,8 +115,7 @@ class Module:
         children, names, spec = _core.open_one_level(self)
         if wrong := [name for name in changes if name not in names]:
             raise TypeError(f"{type(self).__name__} has no attribute {wrong[0]!r}: {list(names)}")
-        new: Self = spec.unflatten(map(changes.get, names, children))
-        return new
+        return cast(Self, spec.unflatten(map(changes.get, names, children)))
 
     def __repr__(self) -> str:
         from pydag.views.view import view  # here: most programs show no module
@@ -104,13 +126,68 @@ class Module:
             return object.__repr__(self)
 
 
-def _no_init(cls: type) -> str:
-    """The text of an error about arguments for a class that has no `__init__`."""
-    text = f"{cls.__name__}() takes no arguments: the class has no __init__"
-    fields = list(vars(cls).get("__annotations__", ()))
-    if fields:
-        text += (
-            f", and annotated fields ({', '.join(fields[:3])}{', ...' * (len(fields) > 3)}) make "
-            "none\n  Decorate it with @dataclasses.dataclass, or write an __init__."
-        )
-    return text
+@with_wrapper_options
+def register(
+    cls: C, *, namespace: str = "", identity: Identity = "all", static: Where | None = None
+) -> C:
+    """Make JAX see the instances of a class as it sees a `Dag` of them. Also a decorator.
+
+    The leaves of an instance are then its distinct leaves, whatever function of plain JAX it is
+    given to.
+
+    Args:
+        cls: A class that is registered with pydag, and not with JAX.
+
+    Raises:
+        ValueError: The class is registered with JAX already, and not by `pydag.register_module`.
+        TypeError: When an instance is flattened: the class is no node of pydag's.
+
+    >>> @register
+    ... @pydag.register_fields
+    ... class Pair:
+    ...     def __init__(self, w):
+    ...         self.a = self.b = w
+    >>> jax.tree.map(lambda x: x + 1, Pair(jnp.zeros(()))).b
+    Array(1., dtype=float32)
+    """
+    _, is_by_itself = asked_pydag.get(cls, (None, False))
+    if not is_by_itself:
+        _register_with_jax(cls)
+    asked_pydag.set(cls, (Options(namespace, identity, static), False))
+    return cls
+
+
+def _register_with_jax(cls: type) -> None:
+    def flatten(node: Any) -> tuple[Sequence[Leaf], Content]:
+        leaves, content = take_apart(node, asked_pydag.get(cls, _BY_ITSELF)[0], cls.__name__)
+        if content.spec.is_leaf():
+            raise TypeError(
+                f"{type(node)!r} is registered with pydag.jaxinterop but is no node of pydag's; "
+                "register it there first, such as with pydag.register_fields"
+            )
+        return leaves, content
+
+    def flatten_with_keys(node: Any) -> tuple[list[tuple[Any, Leaf]], Content]:
+        leaves, content = flatten(node)
+        return list(zip(leaf_keys(content), leaves, strict=True)), content
+
+    def unflatten(content: Content, leaves: Iterable[Leaf]) -> Any:
+        # JAX puts a bare `object()` at all leaves of a tree to count them.
+        found = [describe((), np.bool_) if type(x) is object else x for x in leaves]
+        return content.build_mapped(found)
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    hides_configuration.set(cls, True)
+
+
+def _show_to_jax(cls: type) -> None:
+    """Lets JAX see the instances of a class of modules, unless it knows the class."""
+    if entry_of(cls) is None:
+        _register_with_jax(cls)
+        asked_pydag.set(cls, _BY_ITSELF)
+
+
+module_listeners.append(_show_to_jax)
+for _namespace, _cls in _core.registered_classes():
+    if _namespace == "" and _core.is_module(_cls, ""):
+        _show_to_jax(_cls)

@@ -14,33 +14,31 @@ import jax.numpy as jnp
 import numpy as np
 
 import pydag._core as _core
+from pydag.jaxinterop.content.dag import Dag as PackedDag
+from pydag.jaxinterop.content.dag import dag_of
 from pydag.jaxinterop.foreign import jax_private
 from pydag.jaxinterop.optimizers.state import OptimizerState
-from pydag.jaxinterop.packed.dag import Dag, dag_of
-from pydag.typing import Dag as AnyDag
-from pydag.typing import Identity, Leaf
+from pydag.typing import Dag, Identity, Leaf
 
 _REF = "ref"
 _KEY = "key "  # and the name of the generator
 WEAK = "weakly typed"
 
 
-def _dag_like(dag: Dag[Any], tree: AnyDag) -> Dag[Any]:
-    content = dag.parts()[1]
-    return dag_of(content, content.match(tree, "tree"), dag._options)
-
-
-_HOLDERS: dict[type, tuple[Callable[[Any], AnyDag], Callable[[Any, AnyDag], Any]]] = {
-    Dag: (lambda dag: dag.tree, _dag_like),
+_HOLDERS: dict[type, tuple[Callable[[Any], Dag], Callable[[Any, Dag], Any]]] = {
+    PackedDag: (
+        lambda dag: dag.tree,
+        lambda dag, tree: dag_of(dag.parts()[1], dag.parts()[1].match(tree, "tree"), dag._options),
+    ),
     OptimizerState: (lambda s: s.inner, lambda s, inner: OptimizerState(inner, s.trained)),
 }
 """Classes that hold a tree and are no nodes to a file: how to open an object, and remake it."""
 
 
-class Opened:
+class Unwrapped:
     """A tree that may have holders; its `.tree` has none."""
 
-    def __init__(self, tree: AnyDag, namespace: str, identity: Identity = "all") -> None:
+    def __init__(self, tree: Dag, namespace: str, identity: Identity = "all") -> None:
         self._leaves, self._spec = _core.flatten_at(
             tree,
             "tree",
@@ -49,25 +47,25 @@ class Opened:
             identity=identity,
         )
         self._inner = {
-            i: Opened(_HOLDERS[type(leaf)][0](leaf), namespace, identity)
+            i: Unwrapped(_HOLDERS[type(leaf)][0](leaf), namespace, identity)
             for i, leaf in enumerate(self._leaves)
             if type(leaf) in _HOLDERS
         }
         self.tree = tree
         if self._inner:
-            leaves = list(self._leaves)
-            for i, inner in self._inner.items():
-                leaves[i] = inner.tree
-            self.tree = _core.unflatten(self._spec, leaves)
+            trees = [
+                self._inner[i].tree if i in self._inner else x for i, x in enumerate(self._leaves)
+            ]
+            self.tree = _core.unflatten(self._spec, trees)
 
-    def close(self, tree: AnyDag) -> AnyDag:
+    def wrap(self, tree: Dag) -> Dag:
         """A tree like this one, with holders again."""
         if not self._inner:
             return tree
         found = self._spec.flatten_up_to(tree)
         for i, inner in self._inner.items():
             holder = self._leaves[i]
-            found[i] = _HOLDERS[type(holder)][1](holder, inner.close(found[i]))
+            found[i] = _HOLDERS[type(holder)][1](holder, inner.wrap(found[i]))
         return _core.unflatten(self._spec, found)
 
 
@@ -79,10 +77,9 @@ def is_plain(leaf: Leaf) -> bool:
 
 def is_key(leaf: Leaf) -> bool:
     """Whether a leaf is a typed random key, or describes one."""
-    dtype = getattr(leaf, "dtype", None)
-    if isinstance(dtype, np.dtype):  # most often, and quicker than to ask JAX
-        return False
-    return dtype is not None and bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
+    dtype: Any = getattr(leaf, "dtype", None)
+    is_plain_dtype = dtype is None or isinstance(dtype, np.dtype)  # quicker than to ask JAX
+    return not is_plain_dtype and bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
 
 
 def kind_of(leaf: Leaf) -> str | None:
@@ -92,14 +89,12 @@ def kind_of(leaf: Leaf) -> str | None:
     kinds = [_REF] if jax_private.is_ref(leaf) else []
     if is_key(leaf):
         names: list[str] = []
-        jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), _described(leaf))
+        jax.eval_shape(
+            lambda key: names.append(str(jax.random.key_impl(key))),
+            jax_private.describe(leaf.shape, leaf.dtype),
+        )
         kinds.append(_KEY + names[0])
     return " of ".join(kinds) or None
-
-
-def _described(leaf: Any) -> Any:
-    outline: Any = jax.ShapeDtypeStruct  # untyped
-    return outline(leaf.shape, leaf.dtype)
 
 
 def content(leaf: Leaf) -> Any:
@@ -111,8 +106,8 @@ def content(leaf: Leaf) -> Any:
 def outline(leaf: Leaf) -> Any:
     """The shape and dtype of the array that is written for a leaf."""
     if is_key(leaf):
-        return jax.eval_shape(jax.random.key_data, _described(leaf))
-    return _described(leaf) if jax_private.is_ref(leaf) else leaf
+        return jax.eval_shape(jax.random.key_data, jax_private.describe(leaf.shape, leaf.dtype))
+    return jax_private.describe(leaf.shape, leaf.dtype) if jax_private.is_ref(leaf) else leaf
 
 
 def restored(kind: str, array: jax.Array) -> Any:

@@ -4,19 +4,22 @@
 import builtins
 import functools
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import jax
 
 from pydag.jaxinterop.content.content import Content, take_apart
-from pydag.jaxinterop.options import with_wrapper_options
+from pydag.jaxinterop.content.leaves import copied, is_number
+from pydag.jaxinterop.foreign.jax_private import is_ref
+from pydag.jaxinterop.help import with_wrapper_options
 from pydag.jaxinterop.typed import T
 from pydag.optree_api.broadcast import broadcast_prefix
-from pydag.public.arguments import MISSING, check_function
+from pydag.public.compiled import MISSING, check_function
 from pydag.public.tracebacks import short_tracebacks
+from pydag.sharing.refs import copy_of_leaf
 from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 
-from .structure import Structure, rows_of
+from .treedef import Structure, rows_of
 
 
 def _apart(tree: Dag, is_leaf: IsLeaf | None) -> tuple[list[Leaf], Content]:
@@ -49,9 +52,6 @@ def flatten(tree: Dag, is_leaf: IsLeaf | None = None) -> tuple[list[Leaf], Struc
 @with_wrapper_options
 def leaves(tree: Dag, is_leaf: IsLeaf | None = None) -> list[Leaf]:
     """The distinct leaves of a DAG: arrays, refs, and the numbers of dicts and records.
-
-    Raises:
-        CycleError, TypeError: As `flatten`.
 
     >>> w = jnp.ones(2)
     >>> sum(x.size for x in leaves({"encoder": w, "decoder": w, "name": "net"}))
@@ -182,8 +182,8 @@ def broadcast(prefix_tree: Dag, full_tree: Dag, is_leaf: IsLeaf | None = None) -
     {'a': [1.0, 1.0], 'b': 2.0}
     """
     _, content = take_apart(full_tree, is_leaf=is_leaf)
-    said = content.traced_among(broadcast_prefix(prefix_tree, full_tree, is_leaf))
-    return content.build_mapped(said)
+    answers = broadcast_prefix(prefix_tree, full_tree, is_leaf)
+    return content.build_mapped(content.traced_among(answers))
 
 
 def static(**kwargs: Any) -> Any:
@@ -202,3 +202,35 @@ def static(**kwargs: Any) -> Any:
     1
     """
     return jax.tree.static(**kwargs)
+
+
+def copy(tree: T) -> T:
+    """A real copy of a DAG: containers, modules, arrays and refs are new, and tied as they were.
+
+    A change of the copy doesn't reach the original, nor the other way round; either may be donated
+    while the other lives. Configuration, numbers and text are the same objects in both. An array
+    keeps its type and sharding, one of NumPy stays one of NumPy, and a ref becomes a new ref with
+    the content that the old one has now.
+
+    `pydag.dag_copy`, which is faster, makes new containers around the same arrays.
+
+    Args:
+        tree: The DAG.
+
+    Raises:
+        TypeError: A leaf is an object of a class that is not registered.
+        CycleError: An object contains itself.
+
+    >>> w = jnp.ones(2)
+    >>> model = {"encoder": w, "decoder": w, "name": "net"}
+    >>> target = copy(model)
+    >>> target["encoder"] is target["decoder"], target["encoder"] is w, target["name"]
+    (True, False, 'net')
+    """
+    found, content = take_apart(tree)
+    for i, leaf in enumerate(found):
+        if isinstance(leaf, jax.Array) and not is_ref(leaf):
+            found[i] = copied(leaf)
+        elif not is_number(leaf):
+            found[i] = copy_of_leaf(leaf)
+    return cast(T, content.build(found))

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The help of parameters that several functions have, once."""
+"""The help texts of options that several wrappers have, each written once."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pydag.public.options import Options, with_options
+from pydag.public.options import KnownOptions, with_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OF_WRAPPERS = Options(
+OF_WRAPPERS = KnownOptions(
     {
         "wrt": None,
         "namespace": "",
@@ -28,7 +28,13 @@ OF_WRAPPERS = Options(
             "Asked once per distinct object before it is opened. True keeps it whole, as a leaf."
         ),
         "is_leaf_takes_path": "Whether `is_leaf` gets the path before the object.",
-        "argnums": "The arguments to differentiate by: a position, or several.",
+        "operands": "The arguments of the functions.",
+        "operand": "The only argument, given by name, as in JAX.",
+        "body_fun": "Returns a DAG of the same structure.",
+        "init_val": "The first DAG.",
+        "xs": "A DAG of arrays and refs with a leading axis of one size.",
+        "primals": "The arguments of `fun`.",
+        "argnums": "The arguments to differentiate with respect to: a position, or several.",
         "has_aux": (
             "Whether `fun` returns a pair of a value and something else, which is passed on."
         ),
@@ -37,11 +43,11 @@ OF_WRAPPERS = Options(
         "reduce_axes": "As in JAX.",
         "nondiff_argnums, nondiff_argnames": "Arguments that are passed through unchanged.",
         "wrt": (
-            "Not JAX's. Which leaves of these arguments to differentiate by: a predicate, a class "
-            "or several, a pattern of the path, a prefix of booleans, or a list of such, as in "
-            "`pydag.dag_mask`. A prefix is one of the argument; of the tuple of them where "
-            "`argnums` is one. Left out: all that JAX can differentiate by, but for what NNX holds "
-            "in Variables that are no `nnx.Param`."
+            "Not JAX's. Which leaves of these arguments to differentiate with respect to: a "
+            "predicate, a class or several, a pattern of the path, a prefix of booleans, or a list "
+            "of such, as in `pydag.dag_mask`. A prefix is one of the argument; of the tuple of "
+            "them where `argnums` is one. Left out: all that have a derivative, but for what NNX "
+            "holds in Variables that are no `nnx.Param`."
         ),
         "namespace": "Not JAX's. Classes registered in this namespace are nodes, too.",
         "identity": (

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The pytrees that JAX gets from pydag: leaves, and a content as auxiliary data."""
