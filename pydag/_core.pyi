@@ -6,7 +6,7 @@ from typing import Any, SupportsIndex, SupportsInt, TypeAlias, Unpack, final
 
 from optree import PyTreeAccessor, PyTreeEntry, PyTreeKind, PyTreeSpec
 
-from pydag.sharing.shared_object import SharedObject
+from pydag.structure.spec_methods import SharedObject
 from pydag.typing import (
     Dag, FlattenFunction, FlattenOptions, Identity, Leaf, Path, SpecOptions, UnflattenFunction
 )

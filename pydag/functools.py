@@ -17,6 +17,6 @@ from .ops.reduce import dag_reduce as reduce
 
 __all__ = ["partial", "reduce"]
 
-if hasattr(optree.functools, "Placeholder"):  # Python 3.14 has one
+if hasattr(optree.functools, "Placeholder"):  # pragma: no cover: Python 3.14 has one
     Placeholder = optree.functools.Placeholder
     __all__ += ["Placeholder"]  # a name

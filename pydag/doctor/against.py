@@ -5,10 +5,10 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-from pydag.sharing.prefixes import in_common
+from pydag.arrays.names import grouped, in_common, paired
 
 from .compare import are_comparable, are_equal, equal_classes
-from .finding import Finding, are, grouped, limited, listed, paired, shown
+from .finding import Finding, are, limited, listed, shown
 from .head_checks import tied_by_config
 from .model import Model
 from .progress import Bar
@@ -19,7 +19,7 @@ _MOST_FINDINGS, _MOST_PREFIXES = 100, 20
 _Pair = tuple[str, str]  # what both models call one array
 
 
-class _Side:
+class _ModelSide:
     """One of the two models.
 
     Attributes:
@@ -42,7 +42,7 @@ def compare(before: Model, after: Model, bar: Bar) -> Iterator[Finding]:
 
     A name that was lost is an error, a tie that was cut a doubt; any other difference is no fault.
     """
-    old, new = _Side(before), _Side(after)
+    old, new = _ModelSide(before), _ModelSide(after)
     own, others = in_common(old.groups, new.groups)
     pairs = [(name, others[key]) for key, name in own.items() if key in others]
     is_read = before.has_content and after.has_content
@@ -61,7 +61,9 @@ def compare(before: Model, after: Model, bar: Bar) -> Iterator[Finding]:
         yield from _values(old, new, pairs, bar)
 
 
-def _others(old: _Side, new: _Side, pairs: Iterable[_Pair]) -> tuple[list[str], list[str]]:
+def _others(
+    old: _ModelSide, new: _ModelSide, pairs: Iterable[_Pair]
+) -> tuple[list[str], list[str]]:
     """The names of each side that are in no pair. What is only declared isn't lost or new."""
     known = {(i, name) for pair in pairs for i, name in enumerate(pair)}
     lost, added = (
@@ -93,7 +95,7 @@ def _prefixes(one: str, other: str) -> _Pair:
 
 
 def _by_content(
-    old: _Side, new: _Side, pairs: Sequence[_Pair], bar: Bar
+    old: _ModelSide, new: _ModelSide, pairs: Sequence[_Pair], bar: Bar
 ) -> Iterator[tuple[_Pair, bool]]:
     """Names that only one side has, in pairs whose arrays are equal, and whether a pair is sure.
 
@@ -109,22 +111,24 @@ def _by_content(
     bar.expect(sum(array.nbytes for own in likely for array in own))
     sides = []
     for own in (equal for arrays in likely for equal in equal_classes(arrays, bar)):
-        gone = dict.fromkeys(name for array in own for name in was.get(array, ()))
+        lost = dict.fromkeys(name for array in own for name in was.get(array, ()))
         left = dict.fromkeys(name for array in own for name in now.get(array, ()))
-        sides.append((gone, left))
-    sure = [(*gone, *left) for gone, left in sides if len(gone) == len(left) == 1]
+        sides.append((lost, left))
+    sure = [(*lost, *left) for lost, left in sides if len(lost) == len(left) == 1]
     prefixes = Counter(_prefixes(*pair) for pair in sure).most_common(_MOST_PREFIXES)
-    for gone, left in sides:
-        for name in tuple(gone):
+    for lost, left in sides:
+        for name in tuple(lost):
             names = (y + name.removeprefix(x) for (x, y), _ in prefixes if name.startswith(x))
             if other := next((other for other in names if other in left), None):
-                del gone[name], left[other]
+                del lost[name], left[other]
                 yield (name, other), True
-        is_sure = len(gone) == len(left) == 1
-        yield from ((pair, is_sure) for pair in zip(gone, left, strict=False))
+        is_sure = len(lost) == len(left) == 1
+        yield from ((pair, is_sure) for pair in zip(lost, left, strict=False))
 
 
-def _ties(old: _Side, new: _Side, pairs: Sequence[_Pair], bar: Bar | None) -> Iterator[Finding]:
+def _ties(
+    old: _ModelSide, new: _ModelSide, pairs: Sequence[_Pair], bar: Bar | None
+) -> Iterator[Finding]:
     """The ties that were kept, cut (without a bar nothing is read) and made."""
     for (anchor, other), *more in grouped(pairs, lambda pair: old.groups[pair[0]]).values():
         kept = [pair[0] for pair in more if new.groups[pair[1]] == new.groups[other]]
@@ -140,12 +144,12 @@ def _ties(old: _Side, new: _Side, pairs: Sequence[_Pair], bar: Bar | None) -> It
                 text += f" ({'equal' if is_equal else 'different'})"
             yield Finding("doubt", (anchor, name), text)
     for (was, anchor), *more in grouped(pairs, lambda pair: new.groups[pair[1]]).values():
-        if made := [pair[1] for pair in more if old.groups[pair[0]] != old.groups[was]]:
-            text = f"{listed(made)} and {shown(anchor)} were arrays of their own, and are now one"
-            yield Finding("change", (anchor, *made), text)
+        if joined := [pair[1] for pair in more if old.groups[pair[0]] != old.groups[was]]:
+            text = f"{listed(joined)} and {shown(anchor)} were arrays of their own, and are now one"
+            yield Finding("change", (anchor, *joined), text)
 
 
-def _signatures(old: _Side, new: _Side, pairs: Sequence[_Pair]) -> Iterator[Finding]:
+def _signatures(old: _ModelSide, new: _ModelSide, pairs: Sequence[_Pair]) -> Iterator[Finding]:
     types: dict[_Pair, list[str]] = {}
     for was, name in pairs:
         one, other = old.arrays[was], new.arrays[name]
@@ -160,7 +164,9 @@ def _signatures(old: _Side, new: _Side, pairs: Sequence[_Pair]) -> Iterator[Find
             yield Finding("change", tuple(names), text)
 
 
-def _values(old: _Side, new: _Side, pairs: Sequence[_Pair], bar: Bar) -> Iterator[Finding]:
+def _values(
+    old: _ModelSide, new: _ModelSide, pairs: Sequence[_Pair], bar: Bar
+) -> Iterator[Finding]:
     """Which arrays have other values, of those of one type and shape."""
     distinct: dict[tuple[int, int], tuple[str, Stored, Stored]] = {}
     for was, name in pairs:

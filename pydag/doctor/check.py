@@ -4,10 +4,10 @@
 import os
 from contextlib import closing
 
-from pydag.files.collector import collector_paused
 from pydag.files.path import check_path as check_given
+from pydag.files.source import collector_paused
 
-from .finding import Finding, Pairs
+from .finding import Finding, ReportedPairs
 from .head_checks import check_heads
 from .index_checks import check_beside
 from .layers import check_layers
@@ -28,7 +28,7 @@ def check_path(
     progress: bool = False,
 ) -> Report:
     """The implementation of `pydag.files.check`; `progress` shows a bar on a terminal."""
-    with closing(Bar(progress)) as bar, closing(_opened(path, headers, against is None)) as model:
+    with closing(Bar(progress)) as bar, closing(_open(path, headers, against is None)) as model:
         if model.pipeline:
             rows = model.pipeline.items()
             parts = {name: check_path(part, None, headers, progress) for name, part in rows}
@@ -37,7 +37,7 @@ def check_path(
         if against is not None:
             from .against import compare
 
-            with closing(_opened(against, headers)) as before:
+            with closing(_open(against, headers)) as before:
                 changes = list(compare(before, model, bar))
             ties = [set(change.names) for change in changes if change.level == "tie"]
             findings = [
@@ -49,7 +49,7 @@ def check_path(
         return Report(model, findings)
 
 
-def _opened(path: str | os.PathLike[str], headers: bool, may_have_parts: bool = False) -> Model:
+def _open(path: str | os.PathLike[str], headers: bool, may_have_parts: bool = False) -> Model:
     check_given(path, None, "check(path), with the path where it was saved")
     model = open_model(os.fsdecode(path), may_have_parts)
     model.has_content = not headers
@@ -58,7 +58,7 @@ def _opened(path: str | os.PathLike[str], headers: bool, may_have_parts: bool = 
 
 def findings_of(model: Model, bar: Bar) -> list[Finding]:
     """All findings about a model."""
-    pairs = Pairs()
+    pairs = ReportedPairs()
     without_parts = list(check_parts(model))
     return [
         *model.findings,

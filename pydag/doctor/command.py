@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from .check import check_path
 from .finding import Level, shown, size_text
-from .new_place import check_free, is_for_folder
+from .paths import check_free, is_for_folder
 from .report import JSON_VERSION, count_text
 
 _ABOUT = """\
@@ -69,15 +69,15 @@ def main(arguments: Sequence[str]) -> int:
                 print_text(f"{report.path}: {finding}")
         elif not options.json:
             print_text("\n" * (i > 0) + str(report))
-    said: list[str] = []
+    lines: list[str] = []
     if options.write is not None and code != 2:
-        code, said, written = _write(options.paths[0], options.write, counted)
+        code, lines, written = _write(options.paths[0], options.write, counted)
         reports[0].update(written)
     if options.json:
         whole = reports[0] if len(reports) == 1 else {"version": JSON_VERSION, "reports": reports}
         print_text(json.dumps(whole, indent=2))
-    elif said and not options.quiet:
-        print_text("\n".join(said))
+    elif lines and not options.quiet:
+        print_text("\n".join(lines))
     return code
 
 

@@ -7,9 +7,9 @@ import random
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydag.files.arrays import numpy_dtype
+from pydag.arrays.bytes import numpy_dtype
+from pydag.arrays.names import paired
 
-from .finding import paired
 from .progress import Bar
 from .stored import Stored
 
@@ -104,7 +104,6 @@ def elements(array: Stored, count: int, is_transposed: bool = False) -> bytes:
     """The bytes of some elements, the same ones for all arrays of a shape.
 
     Args:
-        count: How many.
         is_transposed: Whether to read the elements that the transposed array has in these places.
     """
     width = array.itemsize or 1

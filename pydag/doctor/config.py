@@ -21,7 +21,7 @@ _WORDLESS = re.compile(r"vision|visual|image|audio|speech|vit|vq|codec|qformer|p
 class Config(NamedTuple):
     """The content of a `config.json`."""
 
-    said: dict[str, bool]  # for each place that declares whether names are tied, its value
+    declared_ties: dict[str, bool]  # for each place that declares whether names are tied, its value
     architectures: tuple[str, ...]  # the classes that the model is for
     known: tuple[Declared, ...]  # what is declared for them, where that is known
     model_type: str  # its family; may be empty
@@ -30,14 +30,16 @@ class Config(NamedTuple):
     def decide(self) -> tuple[bool | None, str]:
         """Whether the declared ties hold, None if that is unknown; and by what."""
         names, rows = listed(self.architectures), [row for row in self.known if row.ties]
-        if any(row.is_always_tied for row in rows) and True not in self.said.values():
+        if any(row.is_always_tied for row in rows) and True not in self.declared_ties.values():
             return True, f"{names} is always tied"
         unknown = f"{names} isn't known ({known_count()} are); " if names and not self.known else ""
         places = [place for row in rows for place in row.places]
-        given = [place for place in places if place in self.said] or list(self.said)
+        given = [place for place in places if place in self.declared_ties] or list(
+            self.declared_ties
+        )
         if given:  # an old name of a place decides alone
             old = [place for place in given[:1] if not place.endswith(TIED)]
-            is_tied = any(self.said[place] for place in old or given)
+            is_tied = any(self.declared_ties[place] for place in old or given)
             return is_tied, f"{unknown}{CONFIG} says {_WORDS[is_tied]}"
         places = [*places, TIED, f"text_config.{TIED}"]
         defaults = {default_tied(self.model_type, place) for place in places} - {None}
@@ -48,10 +50,14 @@ class Config(NamedTuple):
 
     def contradiction(self) -> Finding | None:
         """The finding that places disagree. The defaults of some families do."""
-        said = {place: value for place, value in self.said.items() if place.endswith(TIED)}
-        tied, untied = ([p for p, value in said.items() if value is word] for word in (True, False))
-        defaults = {place: default_tied(self.model_type, place) for place in said}
-        if not tied or not untied or defaults == said:
+        declared_ties = {
+            place: value for place, value in self.declared_ties.items() if place.endswith(TIED)
+        }
+        tied, untied = (
+            [p for p, value in declared_ties.items() if value is word] for word in (True, False)
+        )
+        defaults = {place: default_tied(self.model_type, place) for place in declared_ties}
+        if not tied or not untied or defaults == declared_ties:
             return None
         text = f"{CONFIG} says both: tied by {listed(tied)}, untied by {listed(untied)}"
         return Finding("error", (*tied, *untied), text)
@@ -80,21 +86,21 @@ def read_config(folder: str) -> tuple[Config | None, list[Finding]]:
     named, family = whole.get("architectures"), whole.get("model_type")
     named = [n for n in named if type(n) is str] if type(named) is list else []
     known = dict.fromkeys(row for n in named if (row := declared(n, whole)) is not None)
-    values = dict(_said(whole))
+    values = dict(_flags(whole))
     values |= {place: value_at(whole, place) for row in known for place in row.places}
-    said = {place: value for place, value in values.items() if type(value) is bool}
+    declared_ties = {place: value for place, value in values.items() if type(value) is bool}
     for place, value in values.items():
-        if value is not None and place not in said:
+        if value is not None and place not in declared_ties:
             what = f"{shown(json.dumps(value))} at {shown(place)}"
             text = f"{CONFIG} says {what}: neither true nor false"
             findings.append(Finding("doubt", (place,), text))
     family = family if type(family) is str else ""
     architectures = tuple(dict.fromkeys(named))
-    config = Config(said, architectures, tuple(known), family, whole.get("vocab_size"))
+    config = Config(declared_ties, architectures, tuple(known), family, whole.get("vocab_size"))
     return config, [*filter(None, [config.contradiction()]), *findings]
 
 
-def _said(config: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flags(config: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Each place of a config, and of those in it, that says what is tied, with its value."""
     left = [("", config)]
     while left:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The findings of the doctor: one line each."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
+from pydag.arrays.names import grouped, paired
 
 Level = Literal["error", "doubt", "waste", "tie", "change"]
 LEVELS: tuple[Level, ...] = ("error", "doubt", "waste", "tie", "change")
@@ -60,20 +59,6 @@ def are(names: Sequence[str]) -> str:
     return f"{listed(names)} {'is' if len(names) == 1 else 'are'}"
 
 
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The items that have each key, in order."""
-    known = list(items)
-    return paired(map(key, known), known)
-
-
-def paired(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
-    """The items that have each key, in order, where the keys are known."""
-    found: defaultdict[K, list[T]] = defaultdict(list)
-    for key, item in zip(keys, items, strict=True):
-        found[key].append(item)
-    return dict(found)
-
-
 def by_form(names: Iterable[str]) -> dict[str, list[str]]:
     """The names that differ in their digits alone, by the name with zeros in place of digits.
 
@@ -103,7 +88,7 @@ def limited(findings: Iterable[Finding], most: int = 1000) -> Iterator[Finding]:
         yield kind(level, names, text, sum(finding.nbytes for finding in rest))
 
 
-class Pairs:
+class ReportedPairs:
     """Pairs of names of arrays that were already reported; what two pairs connect is one, too.
 
     Attributes:

@@ -14,7 +14,7 @@ from .compare import (
     is_constant,
     largest_difference,
 )
-from .finding import Finding, Level, Pairs, are, limited, listed, shown, size_text
+from .finding import Finding, Level, ReportedPairs, are, limited, listed, shown, size_text
 from .heads import Group, declared_groups, perhaps_tied
 from .model import Model
 from .progress import Bar
@@ -24,17 +24,13 @@ _DRIFTED = 0.5  # the correlation of two arrays that were tied once
 _NEARLY = 0.9  # the correlation of two arrays that are nearly equal
 _LEAST = 1024  # bytes of an array that nothing ties
 _MOST = 16  # names of equal arrays in the finding about one that differs
-_Pair = tuple[str, str]
-_Difference = tuple[Level, str]
-_EQUAL: _Difference = ("waste", "equal")
+_NamePair = tuple[str, str]
+_Outcome = tuple[Level, str]
+_EQUAL: _Outcome = ("waste", "equal")
 
 
-def check_heads(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
-    """Compares what config and architecture declare to be one array.
-
-    Args:
-        pairs: Collects the arrays that were compared.
-    """
+def check_heads(model: Model, pairs: ReportedPairs, bar: Bar) -> Iterator[Finding]:
+    """Compares what config and architecture declare to be one array."""
     checks, config = _Checks(model, pairs, bar), model.config
     if model.kind == "GGUF" or (config is not None and config.contradiction() is not None):
         return  # the names of GGUF are its own
@@ -52,7 +48,7 @@ def check_heads(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
 def tied_by_config(model: Model) -> dict[str, str]:
     """Names that aren't stored, each with the array that it is by config and architecture."""
     found: dict[str, str] = {}
-    checks = _Checks(model, Pairs(), Bar())
+    checks = _Checks(model, ReportedPairs(), Bar())
     for group in declared_groups(model) if checks.is_tied else ():
         stored, missing = checks.split(group)
         if len(stored) == 1 and checks.is_whole(group):
@@ -63,7 +59,7 @@ def tied_by_config(model: Model) -> dict[str, str]:
 class _Checks:
     """Checks of one model, whose ties hold or don't by its config, or perhaps hold."""
 
-    def __init__(self, model: Model, pairs: Pairs, bar: Bar) -> None:
+    def __init__(self, model: Model, pairs: ReportedPairs, bar: Bar) -> None:
         self._model, self._pairs, self._bar = model, pairs, bar
         self.is_tied, self.why = None, "there is no config.json"
         if model.config is not None:
@@ -133,7 +129,7 @@ class _Checks:
         is_float = array.dtype.startswith(("F16", "F32", "F64", "BF16"))
         return self._model.parts.module(array.name) is not None or not is_float
 
-    def _difference(self, name: str, anchor: str) -> _Difference | None:
+    def _difference(self, name: str, anchor: str) -> _Outcome | None:
         """How an array differs from one that it should be; None: that isn't reported here."""
         one, other = arrays = self._arrays[name], self._arrays[anchor]
         signatures = f"{one.signature()} and {other.signature()}"
@@ -174,7 +170,7 @@ class _Checks:
             elif is_untied:
                 yield Finding("doubt", pair, f"{start} one array")
 
-    def _alike(self, pair: _Pair, start: str) -> Iterator[Finding]:
+    def _alike(self, pair: _NamePair, start: str) -> Iterator[Finding]:
         """Checks whether two arrays are alike that nothing ties."""
         one, two = arrays = [self._arrays[name] for name in pair]
         if pair in self._pairs or one.shape not in (two.shape, two.shape[::-1]):

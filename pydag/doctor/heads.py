@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which names of a model are one array: by what transformers declares, or perhaps by the names."""
+"""Which names of a model are one array: by what transformers declares, or perhaps by the names.
+
+An adapter of peft has arrays that are added to a base model, which isn't here.
+"""
 
 import itertools
 import re
@@ -7,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pydag.sharing.prefixes import unwrapped
+from pydag.arrays.names import grouped, unwrapped
 
-from .finding import grouped
+from .config import CONFIG, read_object
+from .finding import Finding, listed, shown
 from .known import Declared
 from .model import Model
 
@@ -43,7 +47,7 @@ def declared_groups(model: Model) -> list[Group]:
         return []
     own, outer = _own_names(model), grouped(_outer(model), _end)
     # If the config says untied of a class whose names are always tied, that is meant of the head.
-    untied = False in config.said.values()
+    untied = False in config.declared_ties.values()
     groups = (_groups(own, row, outer, row.is_always_tied and untied) for row in rows)
     return list(dict.fromkeys(itertools.chain.from_iterable(groups)))
 
@@ -162,3 +166,28 @@ def _outer(model: Model) -> list[str]:
     """The arrays that are in none of many layers, by their names."""
     forms = model.forms.values()
     return [n for names in forms if not _IN_A_LAYER.search(names[0]) for n in names]
+
+
+ADAPTER_CONFIG = "adapter_config.json"
+
+
+def configure_adapter(model: Model) -> None:
+    """Takes a model for an adapter, if there is its configuration beside it.
+
+    A copy of a module that the base model ties unties it. Whether it does isn't known here.
+    """
+    whole = read_object(model.folder, ADAPTER_CONFIG, model.findings)
+    if whole is None:
+        return
+    keys = ("base_model_name_or_path", "modules_to_save", "ensure_weight_tying")
+    base, saved, keeps_ties = map(whole.get, keys)
+    model.base = base if type(base) is str else ""
+    modules = map(str, saved if type(saved) is list else ())
+    own = [module for module in modules if is_end(f"{module}.weight")]
+    is_tied = None if model.config is None else model.config.decide()[0]
+    model.config, model.config_findings = None, []  # a head that isn't stored is the base model's
+    if own and keeps_ties is not True and is_tied is not False:
+        name = shown(model.base or "its base model")
+        tied = f"{CONFIG} says tied" if is_tied else f"perhaps {name} is tied"
+        text = f"{tied}, and the adapter has {listed(own)} of its own, which unties it: see "
+        model.findings.append(Finding("doubt", tuple(own), text + "ensure_weight_tying of peft"))

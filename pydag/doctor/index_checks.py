@@ -5,11 +5,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from pydag.files.index import SHARD, Index, parsed_index
+from pydag.arrays.names import grouped, paired
+from pydag.files.directory import SHARD, Index, parsed_index
 from pydag.files.replacing import ReplacedError
 
 from .compare import are_equal, are_equal_as_narrower
-from .finding import Damage, Finding, grouped, listed, paired, shown
+from .finding import Damage, Finding, listed, shown
 from .formats import read_file
 from .model import Model
 from .paths import names_in, read_each, small_file, state_of
@@ -31,9 +32,6 @@ def shard_of(name: str) -> tuple[str, str, int] | None:
 
 def open_indexed(path: str, asked: str) -> Model:
     """Opens the files that an index names, as far as they can be read.
-
-    Args:
-        asked: The path that the user gave.
 
     Raises:
         ValueError: It is no index, or names a file outside its directory.
@@ -90,16 +88,16 @@ def _misplaced(index: Index, named: Mapping[str, set[str]]) -> Iterator[Finding]
             places.setdefault(array, []).append(file)
     arrays = (*index.files, *sorted(places.keys() - index.files.keys()))
     rows = grouped(arrays, lambda array: (index.files.get(array), *places.get(array, ())))
-    for (said, *where), few in rows.items():
+    for (named_file, *where), few in rows.items():
         names = listed(few)
-        if said is None:
+        if named_file is None:
             text = f"{shown(where[0])} has {names}, which the index doesn't name"
             yield Finding("error", (*few, where[0]), text)
-        elif said in named and not where:
-            text = f"the index names {names} in {shown(said)}, and it isn't there"
-            yield Damage("error", (*few, said), text)
-        elif said in named and said not in where:
-            text = f"by the index {names} is in {shown(said)}, and it is in {listed(where)}"
+        elif named_file in named and not where:
+            text = f"the index names {names} in {shown(named_file)}, and it isn't there"
+            yield Damage("error", (*few, named_file), text)
+        elif named_file in named and named_file not in where:
+            text = f"by the index {names} is in {shown(named_file)}, and it is in {listed(where)}"
             yield Finding("error", tuple(few), text)
     for files, few in grouped(sorted(places), lambda array: tuple(places[array])).items():
         if len(files) > 1:

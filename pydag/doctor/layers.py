@@ -22,7 +22,7 @@ _MOST_FINDINGS = 20
 # Of a training not every parameter has a state, and an adapter is for some layers.
 _OTHER = re.compile(r"(?:^|\.)(?:optimizer\w*|state|lora_\w+)\.")
 
-_Names = dict[str, frozenset[str]]  # within a layer: by the path with which they begin
+_NamesByPath = dict[str, frozenset[str]]  # within a layer: by the path with which they begin
 
 
 def check_layers(model: Model, reported: Iterable[Finding]) -> Iterator[Finding]:
@@ -46,7 +46,7 @@ def check_layers(model: Model, reported: Iterable[Finding]) -> Iterator[Finding]
             is_one = rest == form[end + 1 :]  # without digits it is that of all
             for name in alike:
                 layers[name[:end]].append(rest if is_one else name[end + 1 :])
-    rows = defaultdict[str, dict[int, _Names]](lambda: defaultdict(dict))
+    rows = defaultdict[str, dict[int, _NamesByPath]](lambda: defaultdict(dict))
     known: dict[tuple[str, ...], frozenset[str]] = {}
     for form, alike in by_form(layers).items():
         places = [found.span() for found in islice(_NUMBER.finditer(form), _DEEPEST)]
@@ -57,17 +57,21 @@ def check_layers(model: Model, reported: Iterable[Finding]) -> Iterator[Finding]
                 if end - begin == 1 or layer[begin] != "0":
                     rows[layer[:begin]][int(layer[begin:end])][layer[end + 1 :]] = own
     inner_first = sorted(rows, key=lambda path: (-path.count("."), path))
-    gone: set[str] = set()
-    findings = (found for path in inner_first for found in _check(model, path, rows[path], gone))
+    reported_arrays: set[str] = set()
+    findings = (
+        found for path in inner_first for found in _check(model, path, rows[path], reported_arrays)
+    )
     return limited(findings, _MOST_FINDINGS)
 
 
-def _whole(names: _Names) -> set[str]:
+def _whole(names: _NamesByPath) -> set[str]:
     return {f"{path}.{name}" if path else name for path, own in names.items() for name in own}
 
 
-def _check(model: Model, path: str, row: dict[int, _Names], gone: set[str]) -> Iterator[Finding]:
-    """The findings about one row; `gone` has the arrays that were reported, and gets more."""
+def _check(
+    model: Model, path: str, row: dict[int, _NamesByPath], reported_arrays: set[str]
+) -> Iterator[Finding]:
+    """The findings about one row; `reported_arrays` has those that were reported, and gets more."""
     numbers = sorted(row)
     for number in numbers[:2]:  # one of them is like most, or there are two odd ones
         odd = list(islice((other for other in numbers if row[other] != row[number]), 2))
@@ -87,7 +91,7 @@ def _check(model: Model, path: str, row: dict[int, _Names], gone: set[str]) -> I
         layers = [f"{path}{number}" for number in range(before + 1, last)]
         missing = [f"{layer}.{name}" for layer in layers for name in sorted(names)]
         if missing:
-            gone.update(missing)
+            reported_arrays.update(missing)
             are = "is" if after - before == 2 else f"to {shown(f'{path}{after - 1}')} are"
             between = f"{shown(f'{path}{before}')} and {shown(f'{path}{after}')}"
             text = f"{shown(layers[0])} {are} missing between {between}"
@@ -98,9 +102,9 @@ def _check(model: Model, path: str, row: dict[int, _Names], gone: set[str]) -> I
     missing = [f"{path}{odd[0]}.{name}" for name in sorted(names - own)]
     # Three blocks of a network for images may differ by a module.
     is_row = len(same) >= _LEAST or (len(names) >= _LEAST and len(missing) == 1)
-    left = [name for name in missing if name not in gone]
+    left = [name for name in missing if name not in reported_arrays]
     if is_row and left and own < names and _are_alike(model, path, [same[0], odd[0]], own):
-        gone.update(left)
+        reported_arrays.update(left)
         verb, them = ("is", "it") if len(left) == 1 else ("are", "them")
         others = f"the {len(same)} others of {shown(path + '*')} have {them}"
         yield Finding("error", tuple(left), f"{listed(left)} {verb} missing: {others}")

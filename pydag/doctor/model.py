@@ -6,11 +6,12 @@ import os
 from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
 
+from pydag.arrays.names import paired
 from pydag.files.header import aliases_in, contradictions
 
 from .config import read_config
-from .finding import Damage, Finding, by_form, paired, shown
-from .quantized import Parts
+from .finding import Damage, Finding, by_form, shown
+from .quantized import QuantizedWeights
 from .stored import Container, Stored
 
 
@@ -18,11 +19,7 @@ class Model:
     """The facts about a model from its headers.
 
     Args:
-        path: The path that the user gave.
-        folder: Where its files are.
-        containers: Its files, opened.
         is_part: Whether it is one of several files of a model.
-        findings: The problems of the files and their index.
         index: The index, or where one should be; None: the model is one file.
     """
 
@@ -74,14 +71,14 @@ class Model:
             self.aliases.update(aliases)
         for alias, files in contradictions(tables):
             del self.aliases[alias]
-            said = ", and of ".join(f"{shown(name)} by {shown(f)}" for name, f in files.items())
-            text = f"{shown(alias)} is an alias of {said}"
+            claims = ", and of ".join(f"{shown(name)} by {shown(f)}" for name, f in files.items())
+            text = f"{shown(alias)} is an alias of {claims}"
             self.findings.append(Damage("error", (alias, *files), text))
 
     @functools.cached_property
-    def parts(self) -> Parts:
+    def parts(self) -> QuantizedWeights:
         """Its quantized weights."""
-        return Parts(self.forms.values())
+        return QuantizedWeights(self.forms.values())
 
     def close(self) -> None:
         """Closes its files."""

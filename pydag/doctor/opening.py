@@ -7,15 +7,16 @@ import os
 
 from pydag.files.directory import read_again
 
-from .adapter import configure_adapter
 from .config import CONFIG
 from .finding import Damage, Finding, listed, shown
 from .formats import READABLE, read_file
+from .heads import configure_adapter
 from .index_checks import OF_TRAINING, open_indexed, shard_of
 from .model import Model
 from .paths import ENDINGS, INDEX_ENDINGS, STEMS, is_folder, names_in, pinned, read_each, small_file
 
 _PIPELINE = "model_index.json"
+_KNOWN = (*ENDINGS, *INDEX_ENDINGS)
 _UNREAD = (".h5", ".msgpack", ".onnx")  # the endings of formats that aren't read
 
 
@@ -30,7 +31,7 @@ def open_model(path: str, may_have_parts: bool = False) -> Model:
         OSError: It can't be read.
     """
     address, revision = pinned(path)
-    model = read_again(lambda: _opened(address))
+    model = read_again(lambda: _open(address))
     model.path, model.revision = path, revision or model.revision
     if model.pipeline and not may_have_parts:
         why = f"is a pipeline, not a model: give one part: {listed(model.pipeline)}"
@@ -38,7 +39,7 @@ def open_model(path: str, may_have_parts: bool = False) -> Model:
     return model
 
 
-def _opened(path: str) -> Model:
+def _open(path: str) -> Model:
     if is_folder(path):
         return _in_folder(path)
     if path.endswith(INDEX_ENDINGS):
@@ -70,7 +71,7 @@ def _of_files(asked: str, folder: str, names: list[str], index: str | None = Non
 
 def _revision(folder: str) -> tuple[str, str | None]:
     """The directory with the files of a model in a hub cache, and the revision that they are of."""
-    above, name = os.path.split(folder.rstrip("/"))
+    above, name = os.path.split(folder.rstrip(f"/{os.sep}"))
     if os.path.basename(above) == "snapshots":
         return folder, name
     names = names_in(folder)
@@ -99,9 +100,9 @@ def _in_folder(asked: str) -> Model:
         model = _pipeline(folder, asked, names)
     else:
         model = _chosen(folder, asked, [*models, *(n for n in names if n.endswith(INDEX_ENDINGS))])
-    told = {name for finding in model.findings for name in finding.names}
-    told.update(os.path.basename(container.path) for container in model.containers)
-    model.not_read = tuple(name for name in models if name not in told)
+    reported = {name for finding in model.findings for name in finding.names}
+    reported.update(os.path.basename(container.path) for container in model.containers)
+    model.not_read = tuple(name for name in models if name not in reported)
     model.revision = revision
     return model
 
@@ -119,7 +120,7 @@ def _pipeline(folder: str, asked: str, names: list[str]) -> Model:
         if type(kind) is not list or not kind or type(kind[0]) is not str:
             continue
         inner = names_in(os.path.join(folder, name)) if name in names else []
-        if any(file.endswith((*ENDINGS, *INDEX_ENDINGS)) for file in inner):
+        if any(file.endswith(_KNOWN) for file in inner):
             model.pipeline[name] = os.path.join(folder, name)
         elif not inner or CONFIG in inner:  # a tokenizer has other files
             text = f"{_PIPELINE} names {shown(name)}, of which no weights are there"
@@ -144,9 +145,14 @@ def _chosen(folder: str, asked: str, names: list[str]) -> Model:
         if unclear := indices or files:
             why = f"it isn't clear which file is meant: {listed(unclear)}"
             raise ValueError(f"{folder!r}: {why}. Give the path of one")
-    raise ValueError(
-        f"{asked!r}: there is no file in this directory that can be read. Known are {READABLE}"
-    )
+    inner = [name for name in names_in(folder) if _has_model(os.path.join(folder, name))]
+    cure = f"Give a directory in it: {listed(inner)}" if inner else f"Known are {READABLE}"
+    raise ValueError(f"{asked!r}: there is no file in this directory that can be read. {cure}")
+
+
+def _has_model(path: str) -> bool:
+    """Whether a path is a directory with a file that may be read."""
+    return is_folder(path) and any(name.endswith(_KNOWN) for name in names_in(path))
 
 
 def _likely(names: list[str], ending: str) -> list[str]:

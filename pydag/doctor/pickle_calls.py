@@ -7,7 +7,7 @@ A call of any other function, and one that isn't understood, makes an `Opaque`.
 from collections.abc import Callable
 from typing import Any
 
-from pydag.files.arrays import DTYPES as _SHARED
+from pydag.arrays.bytes import DTYPES as _SHARED
 
 from .pickle_objects import Dict, Frozen, Global, Meta, Opaque, PickleError, Sparse, Storage, Tensor
 
@@ -50,7 +50,7 @@ class Calls:
         self.foreign: dict[str, str] = {}
         self.beside: list[Opaque] = []
 
-    def made(self, function: Any, arguments: Any) -> Any:
+    def result_of(self, function: Any, arguments: Any) -> Any:
         """The result of a call."""
         if type(function) not in (Global, Opaque) or type(arguments) is not tuple:
             raise PickleError("malformed pickle: a call of what is no class or function")
@@ -122,11 +122,8 @@ class Calls:
             if function.name == name or function.name not in _TENSORS:
                 raise PickleError("malformed pickle: an instance of a class that is no tensor")
             self.keep(name, *(state[:2] if type(state) is tuple else (state,)))
-            return self.made(function, arguments)
+            return self.result_of(function, arguments)
         return Opaque(name_of(cls), function, cls, arguments, state)
-
-    def _sparse(self, name: str, layout: Any, parts: Any) -> Any:
-        return Sparse(parts) if type(parts) is tuple else None
 
     def _no_values(self, name: str, *more: Any) -> Any:
         self.keep(name, more)
@@ -140,7 +137,7 @@ _TENSORS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_qtensor": Calls._quantized,
     "torch._utils._rebuild_parameter": Calls._parameter,
     "torch._utils._rebuild_parameter_with_state": Calls._parameter,
-    "torch._utils._rebuild_sparse_tensor": Calls._sparse,
+    "torch._utils._rebuild_sparse_tensor": lambda *x: Sparse(x[3]) if type(x[3]) is tuple else None,
     "torch._utils._rebuild_meta_tensor_no_storage": Calls._no_values,
     "torch._tensor._rebuild_from_type_v2": Calls._subclass,
 }
@@ -195,10 +192,6 @@ def _bytes(*text: Any) -> bytes | None:
     return text[0].encode("latin-1") if is_latin else None
 
 
-def _complex(*parts: Any) -> complex | None:
-    return complex(*parts) if {*map(type, parts)} <= {float, int} else None
-
-
 # Values on which the tensors don't depend, and names that may be in a pickle but aren't called.
 _VALUES = (
     "torch.device torch.layout torch.serialization._get_layout numpy.dtype builtins.bytearray "
@@ -222,7 +215,7 @@ _HARMLESS: dict[str, Callable[..., Any] | None] = {
     "builtins.dict": _dict,
     "builtins.set": _sequence(list),
     "builtins.frozenset": _sequence(Frozen),
-    "builtins.complex": _complex,
+    "builtins.complex": lambda *x: complex(*x) if {*map(type, x)} <= {float, int} else None,
     "builtins.bytes": _bytes,
     "_codecs.encode": _bytes,
     **dict.fromkeys(_VALUES.split(), lambda *_: None),

@@ -33,7 +33,7 @@ _LONGEST_KEY = 64  # parts of a tuple, all in all; 200 characters are a part
 _MOST_PATHS = 100  # of objects that hold tensors
 
 
-class Walk:
+class NameWalk:
     """Goes through the values of a pickle, path by path.
 
     Attributes:
@@ -53,7 +53,7 @@ class Walk:
         self.unwritable: str | None = None
         self.has_values = False
         self._open: set[int] = set()  # containers around the present one
-        self._seen: set[int] = set()  # objects within those that aren't rebuilt
+        self._visited: set[int] = set()  # objects within those that aren't rebuilt
         self._checked: set[int] = set()  # dicts whose keys were compared
         self._containers_left = _MOST_CONTAINERS
         self._items_left = _MOST_ITEMS + 2 * pickled.size
@@ -99,8 +99,8 @@ class Walk:
         self.tensors[name] = tensor
 
     def _hide(self, path: tuple[Any, ...], what: str) -> None:
-        is_told = path and len(self.hidden) < _MOST_PATHS
-        self.hidden.append(f"{shown(_text(path))} ({what})" if is_told else what)
+        is_listed = path and len(self.hidden) < _MOST_PATHS
+        self.hidden.append(f"{shown(_text(path))} ({what})" if is_listed else what)
 
     def _items(self, container: Any, path: tuple[Any, ...]) -> Iterable[tuple[Any, Any]]:
         """The items of a container, each with its key."""
@@ -113,12 +113,12 @@ class Walk:
         if type(container) is not Dict:
             return enumerate(container)
         keys = container[::2]
-        seen: set[Any] = set()
+        visited: set[Any] = set()
         for key in keys if id(container) not in self._checked else ():
             token = _token(key)
-            if token in seen:
+            if token in visited:
                 raise PickleError(f"malformed pickle: a dict has the key {shown(repr(key))} twice")
-            seen.add(token)
+            visited.add(token)
             if type(key) is Opaque and self._is_hiding(key):
                 self._hide(path, f"a key, {key.name}")
         self._checked.add(id(container))
@@ -131,9 +131,9 @@ class Walk:
         while pending:
             value = pending.pop()
             is_found |= type(value) in (Tensor, Storage, Meta)
-            if id(value) in self._seen or not (type(value) is Opaque or is_filled(value)):
+            if id(value) in self._visited or not (type(value) is Opaque or is_filled(value)):
                 continue
-            self._seen.add(id(value))
+            self._visited.add(id(value))
             is_found |= type(value) is Opaque and value.name in ARRAYS
             pending.extend(value.contents if type(value) is Opaque else value)
         return is_found

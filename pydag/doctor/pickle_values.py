@@ -165,14 +165,14 @@ class _Machine:
         """An object of a class, without a call of its `__init__`."""
         is_call = type(cls) is Global and arguments == () and not more
         found = Opaque(name_of(cls), cls, arguments, *more)
-        self.push(self.calls.made(cls, ()) if is_call else found)
+        self.push(self.calls.result_of(cls, ()) if is_call else found)
 
     def instance(self, names: tuple[str, str] | None = None) -> None:
         values = self.popped()
         if names is not None:
             self.find(*names)
             values.insert(0, self.stack.pop())
-        self.push(self.calls.made(values[0], tuple(values[1:])))
+        self.push(self.calls.result_of(values[0], tuple(values[1:])))
 
     def build(self) -> None:
         """Sets attributes."""
@@ -226,26 +226,26 @@ def _names(stream: IO[bytes]) -> tuple[str, str]:
     return stream.readline()[:-1].decode(), stream.readline()[:-1].decode()
 
 
-_Step = Callable[..., None]
+_Instruction = Callable[..., None]
 
 
-def _constant(value: Any = None) -> _Step:
+def _constant(value: Any = None) -> _Instruction:
     """Pushes what takes no memory: this value, or the argument of the instruction."""
     return lambda machine, argument=value: machine.stack.append(argument)
 
 
-def _new(make: Callable[..., Any], count: int | None = None) -> _Step:
+def _new(make: Callable[..., Any], count: int | None = None) -> _Instruction:
     """Pushes what is made of some values: of how many, or of those since the last mark."""
     return lambda machine: machine.push(make(machine.popped(count)))
 
 
-def _more(kind: type[list[Any]], count: int | None = None) -> _Step:
+def _more(kind: type[list[Any]], count: int | None = None) -> _Instruction:
     """Adds some values to the container below them."""
     return lambda machine: machine.add(kind, machine.popped(count))
 
 
 # What each instruction does.
-_STEPS: dict[str, _Step] = {
+_STEPS: dict[str, _Instruction] = {
     "PROTO": _Machine.begin,
     "FRAME": _Machine.frame,
     "NONE BININT BININT1 BININT2 BINFLOAT": _constant(),
@@ -277,7 +277,7 @@ _STEPS: dict[str, _Step] = {
     "GLOBAL": lambda machine, names: machine.find(*names),
     "STACK_GLOBAL": lambda machine: machine.find(*machine.popped(2)),
     "INST OBJ": _Machine.instance,
-    "REDUCE": lambda machine: machine.push(machine.calls.made(*machine.popped(2))),
+    "REDUCE": lambda machine: machine.push(machine.calls.result_of(*machine.popped(2))),
     "NEWOBJ": lambda machine: machine.create(*machine.popped(2)),
     "NEWOBJ_EX": lambda machine: machine.create(*machine.popped(3)),
     "BUILD": _Machine.build,

@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from .finding import Finding, by_form, grouped, listed, shown
+from pydag.arrays.names import grouped
+
+from .finding import Finding, by_form, listed, shown
 
 if TYPE_CHECKING:
     from .model import Model
@@ -44,7 +46,7 @@ def _modules(forms: Iterable[list[str]]) -> dict[str, dict[str, str]]:
     return modules
 
 
-class Parts:
+class QuantizedWeights:
     """The quantized weights among some arrays.
 
     Args:

@@ -48,14 +48,22 @@ class RawFile:
         while len(found) < size:
             more = _read(self._handle, size - len(found), begin + len(found))
             if not more:
-                raise OSError(errno.EIO, "it has become shorter while it was read", self.path)
+                raise self._shorter()
             found += more
         return found
 
+    def _shorter(self) -> OSError:
+        return OSError(errno.EIO, "it has become shorter while it was read", self.path)
+
     def mapped(self, begin: int, size: int) -> Any:
-        """These bytes as an array of NumPy; they are read where they are used."""
+        """These bytes as an array of NumPy; they are read where they are used.
+
+        OSError: the file has become shorter. (Later the system would end the process.)
+        """
         import numpy as np
 
+        if os.fstat(self._handle).st_size < begin + size:
+            raise self._shorter()
         return np.memmap(self._stream, np.uint8, "r", begin, (size,))
 
     def is_hole(self, begin: int, end: int) -> bool:

@@ -9,29 +9,27 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
-from pydag.files.header import bits_of, is_storable
-from pydag.files.one_file import Content, write_contents
-from pydag.files.package import STRUCTURE
+from pydag.arrays.names import grouped
+from pydag.files.header import STRUCTURE, bits_of, is_storable
 from pydag.files.path import is_address
+from pydag.files.plan import ArrayToWrite, write_contents
 from pydag.files.replacing import flush, replacing
 from pydag.files.shards import in_shards, index_text, shard_names
 from pydag.structure.document import parse
 
-from .adapter import ADAPTER_CONFIG
 from .check import findings_of
 from .compare import are_equal
 from .config import CONFIG
-from .contents import contents
-from .finding import Damage, Finding, Pairs, grouped, listed, shown, size_text
+from .finding import Damage, Finding, ReportedPairs, listed, shown, size_text
 from .head_checks import check_heads
-from .heads import giving_way
+from .heads import ADAPTER_CONFIG, giving_way
 from .model import Model
-from .new_place import check_free, is_for_folder
 from .opening import open_model
-from .paths import is_folder, names_in, open_file
+from .paths import check_free, is_folder, is_for_folder, names_in, open_file
 from .progress import Bar
 from .stored import Stored
 from .ties import check_aliases
+from .torch_file import contents
 
 _PIECE = 1 << 24
 # Readers look for these; the arrays of any other folder are those of `model`.
@@ -58,7 +56,7 @@ def write_once(path: str, out: str) -> tuple[str, list[Finding], dict[str, list[
     with closing(Bar(True)) as bar, closing(open_model(path)) as model:
         for why in _obstacles(model, bar):
             raise ValueError(f"{model.path!r}: nothing is written: {why}")
-        pairs = Pairs()
+        pairs = ReportedPairs()
         for _ in (*check_aliases(model, pairs, bar), *check_heads(model, pairs, bar)):
             pass  # `pairs` then has what is tied
         copy = _Copy(model, pairs)
@@ -76,11 +74,11 @@ def write_once(path: str, out: str) -> tuple[str, list[Finding], dict[str, list[
             written.configure(model.folder)
             findings = findings_of(written, bar)
         saved = _size(model.arrays.values()) - copy.size
-        said = f"{out}: {len(copy.arrays)} arrays, {size_text(copy.size)}"
-        said += f", {size_text(saved)} less" if saved > 0 else ""
+        summary = f"{out}: {len(copy.arrays)} arrays, {size_text(copy.size)}"
+        summary += f", {size_text(saved)} less" if saved > 0 else ""
         if any(container.has_values for container in model.containers):
-            said += "; values that are no arrays are left out"
-        return said, findings, others
+            summary += "; values that are no arrays are left out"
+        return summary, findings, others
 
 
 def _stem(model: Model, is_whole: bool) -> str:
@@ -151,7 +149,7 @@ def _is_own_file(path: str) -> bool:
 class _Copy:
     """What is written: see `shards.Named`."""
 
-    def __init__(self, model: Model, pairs: Pairs) -> None:
+    def __init__(self, model: Model, pairs: ReportedPairs) -> None:
         anchors = _anchors(model, pairs)
         self.arrays = {name: model.arrays[name] for name in anchors if anchors[name] == name}
         self.sizes = {name: array.nbytes for name, array in self.arrays.items()}
@@ -178,7 +176,7 @@ class _Copy:
         for _, name in rows:
             array = self.arrays[name]
             pieces = functools.partial(contents, array)
-            written[name] = Content(array.dtype, array.shape, array.nbytes, pieces)
+            written[name] = ArrayToWrite(array.dtype, array.shape, array.nbytes, pieces)
         write_contents(path, written, self.metadata | dict(metadata), bar)
 
 
@@ -186,13 +184,13 @@ def _size(arrays: Iterable[Stored]) -> int:
     return sum(array.nbytes for array in arrays)
 
 
-def _anchors(model: Model, pairs: Pairs) -> dict[str, str]:
+def _anchors(model: Model, pairs: ReportedPairs) -> dict[str, str]:
     """The name under which each array is written: of several the one that readers look for."""
     first: dict[Hashable, str] = {}
     groups = {name: first.setdefault(array.storage, name) for name, array in model.arrays.items()}
     for copy, one in pairs.copies.items():
-        kept, gone = groups[one], groups[copy]
-        groups = {name: kept if group == gone else group for name, group in groups.items()}
+        kept, removed = groups[one], groups[copy]
+        groups = {name: kept if group == removed else group for name, group in groups.items()}
     behind = giving_way(model)
     anchors = {}
     for group in grouped(groups, groups.__getitem__).values():
@@ -229,7 +227,7 @@ def _obstacles(model: Model, bar: Bar) -> Iterator[str]:
         yield "it is a part of a model; give its directory"
     for container in model.containers:
         file = shown(os.path.basename(container.path))
-        if container.named is None:
+        if container.named is None:  # pragma: no cover: what can't be read is damage
             yield f"the names in {file} can't be read"
         elif lost := sorted(container.named - container.arrays.keys()):
             yield f"{file} has no bytes for {listed(lost)}"

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
-from pydag.files.header import ITEM_SIZES, LARGEST, aliases_in, bits_of, checked, parsed
-from pydag.files.package import STRUCTURE
+from pydag.files.header import ITEM_SIZES, LARGEST, STRUCTURE, aliases_in, bits_of, checked, parsed
 
 from .finding import shown
 from .raw import RawFile

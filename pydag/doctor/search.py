@@ -7,6 +7,8 @@ A few bytes of each array are read first. Only arrays that agree there are read 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from operator import attrgetter
 
+from pydag.arrays.names import grouped
+
 from .compare import (
     are_equal,
     are_equal_parts,
@@ -16,10 +18,10 @@ from .compare import (
     is_constant,
     place_inside,
 )
-from .finding import Finding, Pairs, grouped, listed, shown, size_text
+from .finding import Finding, ReportedPairs, listed, shown, size_text
 from .model import Model
 from .progress import Bar
-from .quantized import Parts
+from .quantized import QuantizedWeights
 from .raw import RawFile, expect
 from .stored import Stored
 
@@ -28,12 +30,8 @@ _PRINT = 64  # bytes that are read first, from the middle
 _FEW = 4  # elements
 
 
-def find_copies(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
-    """Equal arrays, and transposed ones.
-
-    Args:
-        pairs: The pairs that were already reported.
-    """
+def find_copies(model: Model, pairs: ReportedPairs, bar: Bar) -> Iterator[Finding]:
+    """Equal arrays, and transposed ones."""
     parts = model.parts
     distinct: dict[Hashable, Stored] = {}
     for name, array in model.arrays.items():
@@ -91,18 +89,14 @@ def _form(array: Stored) -> Hashable:
 
 
 def _prints(kinds: Iterable[list[Stored]]) -> dict[str, bytes]:
-    """A few bytes of each array, by its name; of a matrix from an element of its transpose on.
-
-    Args:
-        kinds: Arrays of one type and shape each.
-    """
+    """A few bytes of each array, by its name; of a matrix from an element of its transpose on."""
     places = [(place_inside(own[0], 1, 2), own) for own in kinds]
     expect((array.file, array.begin + begin, _PRINT) for begin, own in places for array in own)
     return {array.name: array.read(begin, _PRINT) for begin, own in places for array in own}
 
 
 def _copies(
-    model: Model, equal: list[Stored], parts: Parts, pairs: Pairs, bar: Bar
+    model: Model, equal: list[Stored], parts: QuantizedWeights, pairs: ReportedPairs, bar: Bar
 ) -> Iterator[Finding]:
     arrays = model.arrays
     groups: list[list[str]] = []  # weights whose further parts are equal, too

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
+from pydag.arrays.kinds import array_text
+
 from .finding import Damage, Finding, listed, shown
 from .raw import RawFile, expect
 
@@ -37,7 +39,7 @@ class Stored(NamedTuple):
 
     def signature(self) -> str:
         """Type and shape, for messages."""
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        return array_text(self.dtype, self.shape)
 
     def read(self, begin: int, size: int) -> bytes:
         """Some of its bytes."""

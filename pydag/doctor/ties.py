@@ -4,24 +4,19 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from pydag.files.memory import first_overlap
-from pydag.sharing.memory import MemoryKey
+from pydag.arrays.memory import MemoryKey, first_overlap
 
 from .compare import are_comparable, are_equal
-from .finding import Finding, Pairs, are, limited, listed, shown, size_text
+from .finding import Finding, ReportedPairs, are, limited, listed, shown, size_text
 from .model import Model
 from .progress import Bar
-from .torch_file import View
+from .torch_file import TensorView
 
 _MOST_AXES = 32  # that every NumPy can have
 
 
-def check_aliases(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
-    """The findings about the aliases of a model.
-
-    Args:
-        pairs: Collects the arrays that were compared.
-    """
+def check_aliases(model: Model, pairs: ReportedPairs, bar: Bar) -> Iterator[Finding]:
+    """The findings about the aliases of a model."""
     tied: dict[str, list[str]] = {}
     for alias, name in model.aliases.items():
         if name not in model.arrays:
@@ -39,7 +34,7 @@ def check_aliases(model: Model, pairs: Pairs, bar: Bar) -> Iterator[Finding]:
 
 
 def _stored_as_well(
-    model: Model, alias: str, name: str, pairs: Pairs, bar: Bar
+    model: Model, alias: str, name: str, pairs: ReportedPairs, bar: Bar
 ) -> Iterator[Finding]:
     one, other = model.arrays[name], model.arrays[alias]
     pairs.add(name, alias)
@@ -61,7 +56,7 @@ def check_storages(model: Model) -> Iterator[Finding]:
 
 
 def _of_storages(model: Model) -> Iterator[Finding]:
-    storages: dict[tuple[str, int], dict[View, list[str]]] = {}
+    storages: dict[tuple[str, int], dict[TensorView, list[str]]] = {}
     for name, array in model.arrays.items():
         if isinstance(array.storage, tuple) and array.nbytes:  # those of torch
             path, view, *_ = array.storage
@@ -75,7 +70,7 @@ def _of_storages(model: Model) -> Iterator[Finding]:
         yield from _unused(views)
 
 
-def _overlap(views: Mapping[View, list[str]]) -> Iterator[Finding]:
+def _overlap(views: Mapping[TensorView, list[str]]) -> Iterator[Finding]:
     """Tensors that share elements with the largest one, and aren't it."""
     one, *others = sorted(views, key=lambda view: view.begin - view.end)
     memory = _memory(one)
@@ -89,7 +84,7 @@ def _overlap(views: Mapping[View, list[str]]) -> Iterator[Finding]:
         yield Finding("tie", (first, second), text)
 
 
-def _memory(view: View) -> MemoryKey:
+def _memory(view: TensorView) -> MemoryKey:
     """The bytes of a view, without the axes that repeat them."""
     size = view.itemsize
     axes = [(n, step * size) for n, step in zip(view.shape, view.strides, strict=True) if step]
@@ -99,7 +94,7 @@ def _memory(view: View) -> MemoryKey:
     return MemoryKey("file", view.place + view.begin, view.dtype, shape, strides, size, view)
 
 
-def _unused(views: Mapping[View, list[str]]) -> Iterator[Finding]:
+def _unused(views: Mapping[TensorView, list[str]]) -> Iterator[Finding]:
     """Bytes of a storage that no tensor has."""
     used = last = 0
     for view in sorted(views, key=lambda view: view.begin):

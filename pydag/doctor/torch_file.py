@@ -5,19 +5,20 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pydag.files.collector import collector_paused
+from pydag.arrays.bytes import numpy_dtype
 from pydag.files.header import ITEM_SIZES
+from pydag.files.source import collector_paused
 
 from .finding import Finding, limited, listed, shown, size_text
-from .pickle_names import Walk
+from .pickle_names import NameWalk
 from .pickle_objects import PickleError, Tensor
 from .pickle_values import read_pickle
 from .raw import RawFile, expect
 from .stored import MOST_BYTES, Container, Stored
-from .zip_records import Entry, check_names, place_of
+from .zip_records import ZipEntry, check_names, place_of
 
 _LARGEST_PICKLE = 64 << 20  # bytes
 _MOST_AXES = 64  # that NumPy can have
@@ -32,7 +33,7 @@ _MARKS = (
 _Records = dict[str, tuple[int, int] | None]  # begin and end; None: it can't be read
 
 
-def prefix_of(entries: Sequence[Entry]) -> str | None:
+def prefix_of(entries: Sequence[ZipEntry]) -> str | None:
     """The folder of torch's records in a zip file, with a slash; None where there is none."""
     is_torch = any(re.fullmatch("[^/]+/data[.]pkl", entry.name.lower()) for entry in entries)
     return entries[0].name.partition("/")[0] + "/" if is_torch else None
@@ -45,7 +46,7 @@ def is_cut_short(file: RawFile) -> bool:
 
 
 @collector_paused()
-def read_torch(file: RawFile, entries: Sequence[Entry], prefix: str) -> Container:
+def read_torch(file: RawFile, entries: Sequence[ZipEntry], prefix: str) -> Container:
     """The content of one of torch's zip files.
 
     Raises:
@@ -86,7 +87,7 @@ def _read_pickle(found: Container, begin: int, end: int, records: _Records) -> N
         raise ValueError(f"its pickle has more than {_LARGEST_PICKLE} bytes")
     try:
         pickled = read_pickle(found.file.read(begin, end - begin))
-        named = Walk(pickled)
+        named = NameWalk(pickled)
     except PickleError as error:
         found.error(("data.pkl",), f"data.pkl: {error}")
         return
@@ -147,13 +148,15 @@ def _stored(file: RawFile, name: str, tensor: Tensor, start: int, stop: int) -> 
     rows = zip(reversed(shape), reversed(strides), sizes, strict=False)  # `sizes` has one more
     is_plain = not count or (not tensor.reading and all(n == 1 or s == size for n, s, size in rows))
     strides = tuple(0 if n == 1 else step for n, step in zip(shape, strides, strict=True))
-    view = View(start, room, begin, end, itemsize, shape, strides, tensor.dtype, tensor.reading)
+    view = TensorView(
+        start, room, begin, end, itemsize, shape, strides, tensor.dtype, tensor.reading
+    )
     owner = (file.path, view) if count else (file.path, view, name)
     place = start + begin, count * itemsize
     return Stored(name, tensor.dtype, shape, file, *place, itemsize, is_plain, owner)
 
 
-class View(NamedTuple):
+class TensorView(NamedTuple):
     """Which part of a storage a tensor is."""
 
     place: int  # of the storage in the file
@@ -165,3 +168,30 @@ class View(NamedTuple):
     strides: tuple[int, ...]  # in elements; 0 for an axis of one element
     dtype: str
     reading: tuple[str, ...]  # as of a `Tensor`
+
+
+_PIECE = 1 << 20
+
+
+def contents(array: Stored) -> Iterator[bytes]:
+    """The bytes of the elements, in order."""
+    if array.is_plain:
+        for begin in range(0, array.nbytes, _PIECE):
+            yield array.read(begin, min(_PIECE, array.nbytes - begin))
+        return
+    # They don't lie in order. Each piece is from everywhere: the file is mapped.
+    import numpy as np
+
+    assert isinstance(array.storage, tuple)  # only tensors of torch have strides
+    view: TensorView = array.storage[1]
+    dtype = numpy_dtype(array.dtype) if view.reading else np.dtype(f"V{view.itemsize}")
+    size = view.end - view.begin
+    flat = array.file.mapped(array.begin, size).view(dtype)
+    strides = [step * view.itemsize for step in view.strides]
+    strided = np.lib.stride_tricks.as_strided(flat, view.shape, strides, writeable=False)
+    flags: Any = ["external_loop", "buffered", "zerosize_ok"]
+    parts: Any = np.nditer(strided, flags, order="C", buffersize=_PIECE)
+    for part in parts:
+        for reading in view.reading:
+            part = np.conj(part) if reading == "conj" else np.negative(part)
+        yield part.tobytes()

@@ -31,7 +31,7 @@ _MOST_RECORDS = 300_000
 _LARGEST_TABLE = 64 << 20  # bytes
 
 
-class Entry(NamedTuple):
+class ZipEntry(NamedTuple):
     """A record, as the table says."""
 
     name: str
@@ -52,7 +52,7 @@ def is_zip(file: RawFile) -> bool:
     return _END in file.read(file.size - size, size)[: 4 - _END_SIZE]
 
 
-def entries(file: RawFile) -> list[Entry]:
+def entries(file: RawFile) -> list[ZipEntry]:
     """The records of a zip file.
 
     Raises:
@@ -108,7 +108,7 @@ def _table_of(file: RawFile) -> tuple[int, int, int]:
     return begin, size, count
 
 
-def _rows(table: bytes, count: int) -> Iterator[Entry]:
+def _rows(table: bytes, count: int) -> Iterator[ZipEntry]:
     at = 0
     for _ in range(count):
         if len(table) - at < _ENTRY_HEADER.size:
@@ -134,7 +134,7 @@ def _rows(table: bytes, count: int) -> Iterator[Entry]:
             problem = "is on another disk, or a folder"
         elif method or packed != size:
             problem = "is compressed, which torch's never are"
-        yield Entry(name.decode("utf-8", "surrogateescape"), name, offset, size, problem)
+        yield ZipEntry(name.decode("utf-8", "surrogateescape"), name, offset, size, problem)
     if at != len(table):
         raise ValueError("its table has more records than it says")
 
@@ -146,7 +146,7 @@ def _wide(extra: bytes) -> Iterator[int]:
         yield from struct.unpack_from(f"<{len(part) // 8}Q", part)
 
 
-def place_of(file: RawFile, entry: Entry) -> int | str:
+def place_of(file: RawFile, entry: ZipEntry) -> int | str:
     """Where the bytes of a record begin; text says why they can't be read."""
     if entry.problem is not None:
         return entry.problem

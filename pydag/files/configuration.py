@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.arrays.kinds import is_array_class, is_scalar_class, of_class
 from pydag.structure.calls import FunctionName, as_in_file, is_function_of_file
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 from pydag.typing import Leaf
-
-from .arrays import is_array_class, is_scalar_class, of_class
 
 _SHOWN = 12
 
@@ -54,13 +53,13 @@ def has_meta_fields(listing: Listing) -> bool:
 
 def meta_differences(file: Listing, code: Listing) -> Iterator[Difference]:
     """The meta fields that differ between objects at the same path with the same field names."""
-    waiting, seen = [(0, 0)], set[tuple[int, int]]()
+    waiting, visited = [(0, 0)], set[tuple[int, int]]()
     while waiting:
         one, other = waiting.pop()
         pair = file.target(one), code.target(other)
-        if pair in seen:
+        if pair in visited:
             continue
-        seen.add(pair)
+        visited.add(pair)
         ours, theirs = code.records[pair[1]], file.records[pair[0]]
         if ours.kind == theirs.kind == "fields":
             # A file has the values alone, in the order of the class's fields.

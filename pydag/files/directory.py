@@ -6,15 +6,93 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections import UserDict
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple, TypeVar
 
-from .header import Entry, aliases_in, contradictions
-from .index import SHARD, Index, indices_among, is_index, read_index
+from pydag.arrays.names import grouped
+from pydag.structure.document import parse
+
+from .header import LARGEST, STRUCTURE, Entry, aliases_in, contradictions
 from .names import listed
+from .path import check_regular
 from .reading import File
 from .replacing import ReplacedError, is_folder_locked, version_of
-from .source import Source
+from .source import ArraySource
+
+INDEX = "model.safetensors.index.json"
+_ENDING = ".safetensors.index.json"
+# What `save` calls the files of a model.
+SHARD = re.compile(r"model((-[0-9a-f]{8})?-\d{5}-of-\d{5})?\.safetensors")
+
+
+class Index(NamedTuple):
+    """The content of an index."""
+
+    path: str
+    folder: str
+    files: dict[str, str]  # the file of each array: a name in the folder
+    structure: str | None  # as pydag writes it; None: it wrote no structure
+
+    def path_of(self, file: str) -> str:
+        """The path of a file that it names."""
+        return os.path.join(self.folder, file)
+
+
+def is_index(path: str) -> bool:
+    """Whether a path is that of an index, by its name."""
+    return path.endswith(_ENDING)
+
+
+def indices_among(names: Collection[str]) -> list[str]:
+    """Those of the names in a folder that are indices: the usual one, else all that there are."""
+    return [INDEX] if INDEX in names else sorted(filter(is_index, names))
+
+
+def read_index(path: str) -> Index:
+    """Reads an index, and checks it.
+
+    Raises:
+        ValueError: It is malformed, or it names a file outside of its folder.
+        OSError: It can't be read.
+    """
+    check_regular(path)
+    with open(path, "rb") as file:
+        text = file.read(LARGEST + 1)
+    if len(text) > LARGEST:
+        raise ValueError(f"{path!r} is no index: it has more than {LARGEST} bytes")
+    return parsed_index(path, text)
+
+
+def parsed_index(path: str, text: bytes) -> Index:
+    """The same of an index that was read."""
+    try:
+        whole = parse(text.decode())
+    except ValueError as error:
+        raise ValueError(f"{path!r} is no index of safetensors files: {error}") from None
+    files = whole.get("weight_map") if type(whole) is dict else None
+    if type(files) is not dict or set(map(type, files.values())) - {str}:
+        raise ValueError(
+            f"{path!r} is no index of safetensors files: `weight_map` must name a file for each "
+            "array"
+        )
+    for file in set(files.values()):
+        # It must name a file of the folder itself, on any system.
+        is_plain = file not in ("", ".", "..") and not any(c in file for c in "/\\:\0")
+        if not is_plain or file == os.path.basename(path):
+            name = next(name for name in files if files[name] == file)
+            raise ValueError(
+                f"{path!r}: {name!r} is said to be in {file[:200]!r}, and only a file beside the "
+                "index may be named"
+            )
+    found = whole.get("metadata")
+    metadata = found if type(found) is dict else {}
+    structure = metadata.get(STRUCTURE)
+    if not files and structure is None and metadata.get("total_size") != 0:
+        raise ValueError(f"{path!r} is no index of safetensors files: `weight_map` names no array")
+    structure = structure if type(structure) is str else None
+    return Index(path, os.path.dirname(path), files, structure)
+
 
 _PART = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 _SHOWN = 5
@@ -36,7 +114,7 @@ def read_again(read: Callable[[], T]) -> T:
     return read()
 
 
-def opened(path: str | os.PathLike[str]) -> Source:
+def open_source(path: str | os.PathLike[str]) -> ArraySource:
     """The source of arrays at this path: a file, an index, or a directory with one of these.
 
     Raises:
@@ -49,7 +127,7 @@ def opened(path: str | os.PathLike[str]) -> Source:
     return Directory(path) if is_index(path) else File(path)
 
 
-def _in_folder(folder: str) -> Source:
+def _in_folder(folder: str) -> ArraySource:
     names = sorted(os.listdir(folder))
     indices = indices_among(names)
     if len(indices) == 1:
@@ -77,11 +155,8 @@ def _in_folder(folder: str) -> Source:
         raise ReplacedError(folder) from None
 
 
-class Directory(Source):
+class Directory(ArraySource):
     """Files with an index. Each is opened at its first use.
-
-    Args:
-        path: The index.
 
     Raises:
         ValueError: The index is malformed, or names a missing file or array; a file is damaged.
@@ -93,10 +168,11 @@ class Directory(Source):
         self._version = version_of(path)
         self._index = read_index(path)
         self._files: dict[str, File] = {}
-        self._named = _by_file(self._index.files, self._index.files)
-        self.entries = _Entries(self, self._index)
+        self._named = grouped(self._index.files, self._index.files.__getitem__)
+        self.entries = _Entries(self, self._index.files)
         self.metadata: dict[str, str] = {}
-        self._said: dict[str, dict[str, str]] = {}  # the aliases in each file
+        self._claims: dict[str, dict[str, str]] = {}  # the aliases in each file
+        self._known: dict[str, str] = {}  # those of all files
         self.text = self._index.structure
 
     def open_for(self, names: Collection[str] | None) -> None:
@@ -114,21 +190,22 @@ class Directory(Source):
         """One of the files."""
         file = self._files.get(name)
         if file is None:
-            file = self._files[name] = self._opened(name)
+            file = self._files[name] = self._open(name)
             self._note_aliases(name, file)
         return file
 
     def _note_aliases(self, name: str, file: File) -> None:
         aliases = aliases_in(file.metadata, self.entries, self.text is not None)
-        self._said[name] = {k: v for k, v in aliases.items() if k not in self.entries}
-        known = self.aliases()
-        if any(known.get(alias, array) != array for alias, array in self._said[name].items()):
-            alias, files = next(contradictions(self._said))
-            said = ", and of ".join(f"{array[:200]!r} by {f!r}" for array, f in files.items())
-            raise self.wrong(f"{alias[:200]!r} is an alias of {said}")
+        self._claims[name] = {k: v for k, v in aliases.items() if k not in self.entries}
+        known = self._known
+        if any(known.get(alias, array) != array for alias, array in self._claims[name].items()):
+            alias, files = next(contradictions(self._claims))
+            claims = ", and of ".join(f"{array[:200]!r} by {f!r}" for array, f in files.items())
+            raise self.wrong(f"{alias[:200]!r} is an alias of {claims}")
         self.metadata |= {k: v for k, v in file.metadata.items() if k in aliases or k not in known}
+        known |= self._claims[name]
 
-    def _opened(self, name: str) -> File:
+    def _open(self, name: str) -> File:
         own, file = self._named[name], None
         with contextlib.suppress(FileNotFoundError):
             file = File(self._index.path_of(name))
@@ -151,36 +228,19 @@ class Directory(Source):
     def arrays(self, names: Collection[str]) -> dict[str, Any]:
         """The arrays of these names, mapped, read-only. One of booleans is read, and checked."""
         found: dict[str, Any] = {}
-        for file, own in _by_file(names, self._index.files).items():
+        for file, own in grouped(names, self._index.files.__getitem__).items():
             found.update(self.file(file).arrays(own))
         return {name: found[name] for name in names}
 
 
-def _by_file(names: Iterable[str], files: Mapping[str, str]) -> dict[str, list[str]]:
-    """The arrays that are in each file, by the index."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        found.setdefault(files[name], []).append(name)
-    return found
-
-
-class _Entries(Mapping[str, Entry]):
+class _Entries(UserDict[str, Any]):
     """The entry of each array. The index has the names; for the rest a file is opened."""
 
-    def __init__(self, directory: Directory, index: Index) -> None:
-        self._directory, self._files = directory, index.files
+    def __init__(self, directory: Directory, files: dict[str, str]) -> None:
+        self.data, self._directory = files, directory
 
     def __getitem__(self, name: str) -> Entry:
-        return self._directory.file(self._files[name]).entries[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._files
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
+        return self._directory.file(self.data[name]).entries[name]
 
 
 def _listed(names: Iterable[str]) -> str:

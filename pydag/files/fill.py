@@ -7,18 +7,18 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from pydag.structure.listing import Listing, Record
-from pydag.structure.text import short_repr
-from pydag.typing import Leaf
-
-from .arrays import (
+from pydag.arrays.bytes import same_bytes
+from pydag.arrays.kinds import (
     have_one_signature,
     is_array,
     is_array_class,
     of_class,
-    same_bytes,
     signature_text,
 )
+from pydag.structure.listing import Listing, Record
+from pydag.structure.text import short_repr
+from pydag.typing import Leaf
+
 from .configuration import Difference, are_whole_arrays, differences_text, is_other
 from .names import leaf_names, listed
 
@@ -30,10 +30,7 @@ class Filler:
     """Collects a new value for each leaf of `like`.
 
     Args:
-        listing: The structure of `like`.
-        leaves: Its distinct leaves.
         source: Where the names come from, for error messages.
-        selected: Which leaves are to be filled.
         configuration: Which leaves stay as they are.
         cure: The advice for an array that doesn't fit.
     """
@@ -97,6 +94,9 @@ class Filler:
         """Gives a number, a text or another value to the leaf of this name, which `wants` it."""
         leaf = self.find(name)
         assert leaf is not None
+        self._put_value(leaf, name, value)
+
+    def _put_value(self, leaf: int, name: str, value: Any) -> None:
         wanted = self._leaves[leaf]
         if leaf in self._configuration:
             self._compare(leaf, value)
@@ -111,8 +111,6 @@ class Filler:
         """Gives an array to every leaf that has one of its names.
 
         Args:
-            name: The array's own name.
-            aliases: Its other names.
             read: Reads the array of a name. Called only if a leaf needs it.
         """
         found: dict[int, str] = {}
@@ -196,37 +194,14 @@ class Filler:
 
     def in_order(
         self, contents: list[Any], are_arrays: Sequence[bool]
-    ) -> tuple[list[Leaf], set[int]] | None:
-        """`result` and `replaced`, of contents that come in the order of the leaves.
-
-        Args:
-            contents: The content of the source for each leaf.
-            are_arrays: Which of these are arrays of the source.
-
-        Returns:
-            None if one doesn't fit: the error of filling by name then says which.
-        """
+    ) -> tuple[list[Leaf], set[int]]:
+        """`result` and `replaced`, of contents that come in the order of the leaves."""
         whole = are_whole_arrays(self._leaves)
         if all(whole) and all(are_arrays) and _are_alike(self._leaves, contents):
             return contents, set(range(len(contents)))
-        filled: list[Leaf] = []
-        replaced: set[int] = set()
-        rows = zip(self._leaves, contents, are_arrays, whole, strict=True)
-        for i, (leaf, content, is_from_source, is_whole) in enumerate(rows):
-            if i in self._configuration:
-                filled.append(leaf)
-                continue
-            value = _value(content, leaf) if is_from_source and not is_whole else content
-            if is_from_source and self._are_arrays[i]:
-                if not have_one_signature(leaf, content):
-                    return None
-                replaced.add(i)
-            elif type(value) is not type(leaf):
-                return None
-            filled.append(value)
-        for i in sorted(self._configuration):
-            self._compare(i, contents[i][()] if are_arrays[i] else contents[i])
-        return filled, replaced
+        for i, name in enumerate(self.leaf_names):
+            (self._put if are_arrays[i] else self._put_value)(i, name, contents[i])
+        return self.result(), self.replaced()
 
     def _compare(self, leaf: int, value: Any) -> None:
         """Notes a value of configuration in the source that differs from the leaf."""

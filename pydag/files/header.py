@@ -14,9 +14,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pydag._core as _core
-
-from .arrays import NUMPY_NAMES
-from .package import STRUCTURE
+from pydag.arrays.bytes import NUMPY_NAMES
 
 # An array as the header of a file has it: `dtype` in the format's words, `shape`, `data_offsets`.
 Entry = Mapping[str, Any]
@@ -134,19 +132,38 @@ def aliases_in(
     }
 
 
-def contradictions(
-    tables: Mapping[str, Mapping[str, str]],
-) -> Iterator[tuple[str, dict[str, str]]]:
+def contradictions(tables: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, dict[str, str]]]:
     """The aliases that mean different arrays in several files.
-
-    Args:
-        tables: The aliases in each file.
 
     Yields:
         An alias, and a file for each array that it names.
     """
-    said: dict[str, dict[str, str]] = {}
+    claims: dict[str, dict[str, str]] = {}
     for file, aliases in tables.items():
         for alias, name in aliases.items():
-            said.setdefault(alias, {}).setdefault(name, file)
-    return ((alias, files) for alias, files in said.items() if len(files) > 1)
+            claims.setdefault(alias, {}).setdefault(name, file)
+    return ((alias, files) for alias, files in claims.items() if len(files) > 1)
+
+
+# No path gives this name: names.py keeps it free.
+STRUCTURE = "pydag..structure"
+# In the JSON of the structure: the kinds of leaves that were written as arrays.
+KINDS = "kinds"
+
+
+def package() -> Any:
+    """The safetensors package."""
+    try:
+        import safetensors
+        import safetensors.numpy
+    except ImportError as error:
+        raise ImportError(
+            'pydag.files needs safetensors and NumPy: pip install "pydag-tree[files]"'
+        ) from error
+    version = safetensors.__version__
+    if tuple(map(int, version.split(".")[:2])) < (0, 8):
+        raise ImportError(
+            "pydag.files needs safetensors 0.8 or newer, and this is "
+            f'{version}: pip install "safetensors>=0.8"'
+        )
+    return safetensors

@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.arrays.bytes import tensor_like
+from pydag.arrays.kinds import is_tensor_class, of_class
+from pydag.arrays.names import grouped
 from pydag.ops.select import data, select_matching
 from pydag.public.tracebacks import short_tracebacks
 from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
 from pydag.registry.names import ClassNames, UnaskedError
 from pydag.structure.listing import Listing
+from pydag.structure.reshared import one_each
 from pydag.structure.values import decode_leaf
 from pydag.typing import Leaf, Where
 
-from .arrays import of_class
 from .configuration import configuration_in, has_meta_fields, meta_differences
-from .directory import opened, read_again
+from .directory import open_source, read_again
 from .fill import Filler
 from .loaded import Loaded, chosen_by_path, read_flat, selected
-from .memory import one_each
 from .names import leaf_names
 from .path import check_local, check_path
-from .source import Source, Structure
-from .tensors import is_tensor_class, tensor_like
+from .source import ArraySource, FileStructure
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -101,7 +102,7 @@ def load(
         warnings.warn(text, stacklevel=3)  # past what shortens tracebacks
     are_tensors = of_class(loaded.wanted, is_tensor_class)
     for i in loaded.from_file:
-        if are_tensors[i]:
+        if are_tensors[i]:  # pragma: no cover: PyTorch, as by `make test-torch`
             loaded.leaves[i] = tensor_like(loaded.leaves[i], loaded.wanted[i])
     tree: T = loaded.tree()
     return tree
@@ -127,11 +128,13 @@ def read(
         if not isinstance(cls, type):
             raise TypeError(f"classes= takes classes, got {cls!r}")
     known = FunctionNames([functions] if callable(functions) else functions)
-    return read_again(lambda: _read(opened(path), wanted, only, strict, namespace, given, known))
+    return read_again(
+        lambda: _read(open_source(path), wanted, only, strict, namespace, given, known)
+    )
 
 
 def _read(
-    source: Source,
+    source: ArraySource,
     wanted: tuple[Sequence[Leaf], PyDagSpec] | None,
     only: Where | None,
     strict: bool,
@@ -169,7 +172,7 @@ def _read(
     return selected(Loaded(source, spec, leaves, are_arrays, warnings=[unused]), only)
 
 
-def _no_array(source: Source, i: int, content: Any, names: ClassNames, array: Any) -> Leaf:
+def _no_array(source: ArraySource, i: int, content: Any, names: ClassNames, array: Any) -> Leaf:
     """A leaf that is one of NumPy's numbers, which is written as an array, or a value."""
     if array is not None:
         return array[()]
@@ -186,8 +189,8 @@ def _no_array(source: Source, i: int, content: Any, names: ClassNames, array: An
 
 
 def _filled(
-    source: Source,
-    structure: Structure | None,
+    source: ArraySource,
+    structure: FileStructure | None,
     leaves: Sequence[Leaf],
     spec: PyDagSpec,
     only: Where | None,
@@ -209,15 +212,19 @@ def _filled(
         filled = _filled_as_it_is(source, structure, spec, filler, classes)
         if filled is not None:
             return Loaded(source, spec, *filled, leaves, [filler.differences_text()])
-    aliases: dict[str, list[str]] = {}
-    for alias, name in source.aliases().items():
-        aliases.setdefault(name, []).append(alias)
+    means = source.aliases()
+    aliases = grouped(means, means.__getitem__)
     for name in source.entries:
         filler.put(name, aliases.get(name, ()), source.array)
     if structure is not None:
         _put_values(source, structure, filler, classes)
     surplus = filler.surplus if only is None else ()  # of a part nothing is surplus
-    left_out = filler.check(strict, surplus, _dangling(source))
+    dangling = {
+        alias: f" (an alias of {name!r}, which is no array in the file)"
+        for alias, name in source.metadata.items()
+        if alias not in source.entries and name not in source.entries
+    }
+    left_out = filler.check(strict, surplus, dangling)
     if structure is not None and only is None and has_meta_fields(own_listing):
         with contextlib.suppress(ValueError):  # a file that isn't read by its structure
             filler.differences += meta_differences(structure[0].listing(), own_listing)
@@ -226,7 +233,11 @@ def _filled(
 
 
 def _filled_as_it_is(
-    source: Source, structure: Structure, spec: PyDagSpec, filler: Filler, classes: ClassNames
+    source: ArraySource,
+    structure: FileStructure,
+    spec: PyDagSpec,
+    filler: Filler,
+    classes: ClassNames,
 ) -> tuple[list[Leaf], set[int]] | None:
     """The result of `Filler.in_order` for a file with exactly the structure and names of `like`.
 
@@ -253,15 +264,9 @@ def _filled_as_it_is(
     return filler.in_order(found, are_arrays)
 
 
-def _dangling(source: Source) -> dict[str, str]:
-    return {
-        alias: f" (an alias of {name!r}, which is no array in the file)"
-        for alias, name in source.metadata.items()
-        if alias not in source.entries and name not in source.entries
-    }
-
-
-def _put_values(source: Source, structure: Structure, filler: Filler, classes: ClassNames) -> None:
+def _put_values(
+    source: ArraySource, structure: FileStructure, filler: Filler, classes: ClassNames
+) -> None:
     """Fills in the numbers, text and other values that the file has for a name of `like`."""
     document, described = structure
     if "value" not in described.kinds:

@@ -13,21 +13,20 @@ from pydag._core import PyDagSpec
 from pydag.ops.select import data, is_prefix, select, select_matching
 from pydag.typing import Dag, Leaf, Where
 
-from .source import Source
+from .source import ArraySource
 
 
 class Loaded:
     """The leaves that were read, which of them are arrays of the file, and the structure.
 
     Args:
-        source: The source.
         wanted: The leaves of `like`; None if the structure comes from the source.
         warnings: What a caller should know: other configuration, what was left out. Some are empty.
     """
 
     def __init__(
         self,
-        source: Source,
+        source: ArraySource,
         spec: PyDagSpec,
         leaves: list[Leaf],
         from_file: set[int],
@@ -83,16 +82,16 @@ class _Unread:
         self.name = name
 
 
-def _unread(source: Source) -> tuple[list[Any], PyDagSpec]:
+def _unread(source: ArraySource) -> tuple[list[Any], PyDagSpec]:
     """A flat dict of the names in a source, as its leaves and structure."""
     arrays = {name: _Unread(name) for name in source.entries}
     return _core.flatten({name: arrays[kept] for name, kept in source.names().items()})
 
 
-def read_flat(source: Source, only: Where | None) -> Loaded:
+def read_flat(source: ArraySource, only: Where | None) -> Loaded:
     """Reads a file that another program wrote: a flat dict of its names."""
-    patterns = _patterns(only)
-    if patterns is None:
+    patterns = only if type(only) is list else [only]
+    if not all(isinstance(item, str) for item in patterns):
         source.open_for(None)
     else:
         leaves, spec = _unread(source)
@@ -106,10 +105,3 @@ def read_flat(source: Source, only: Where | None) -> Loaded:
     read = [arrays.get(leaf.name) for leaf in leaves]
     are_arrays = set(itertools.compress(range(len(leaves)), chosen))
     return selected(Loaded(source, spec, read, are_arrays), only)
-
-
-def _patterns(only: Where | None) -> list[str] | None:
-    """The patterns of a selection that consists of patterns; else None."""
-    listed = only if type(only) is list else [only]
-    texts = [item for item in listed if isinstance(item, str)]
-    return texts if len(texts) == len(listed) else None

@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pydag.structure.kinds import NAMED
-from pydag.structure.listing import Listing, Record, step_text
+from pydag.structure.listing import NAMED, Listing, Record, step_text
 
-from .package import STRUCTURE
+from .header import STRUCTURE
 
 RESERVED = frozenset({"__metadata__", STRUCTURE})
 # Characters of a name on which longer ones are built. In a deep structure all names are long.
@@ -89,7 +88,7 @@ _STEP = re.compile(
 _STANDS_FOR = frozenset({"tree", "inner", "value"})
 
 
-class Names:
+class StoredNames:
     """Gives names to the nodes of a structure, and finds nodes by name."""
 
     def __init__(self, listing: Listing) -> None:
@@ -172,9 +171,9 @@ class Names:
             position = self._find_python(name)
         if position is None and name.endswith(".value"):
             return self.find(name.removesuffix(".value"))
-        return None if position is None else self._meant(position)
+        return None if position is None else self._position_of(position)
 
-    def _meant(self, position: int) -> int:
+    def _position_of(self, position: int) -> int:
         """The node, or its content, if that is its only child `.value`."""
         target = self._listing.target(position)
         children = self._listing.children(target)
@@ -204,20 +203,20 @@ class Names:
                     position = start
             if position is None:
                 return None
-        return None if position is None else self._meant(position)
+        return None if position is None else self._position_of(position)
 
     def _find_dotted(self, name: str, start: int = 0) -> int | None:
         parts = name.split(".") if name else []
         pending = [(start, 0)]  # a node, and the parts that led to it; the last one is next
-        seen = set()
+        visited = set()
         while pending:
             position, used = pending.pop()
             if used == len(parts):
                 return position
             target = self._listing.target(position)
-            if (target, used) in seen:
+            if (target, used) in visited:
                 continue
-            seen.add((target, used))
+            visited.add((target, used))
             steps = self._steps.dotted(target)
             # Of a key `a` and a key `a.b` the shorter one is tried first.
             for end in range(min(used + self._steps.longest(target), len(parts)), used, -1):
@@ -249,9 +248,9 @@ class Names:
         return found
 
 
-def leaf_names(listing: Listing) -> tuple[Names, list[str]]:
+def leaf_names(listing: Listing) -> tuple[StoredNames, list[str]]:
     """The name of each distinct leaf: the path of its anchor."""
-    names = Names(listing)
+    names = StoredNames(listing)
     return names, names.of_leaves()
 
 

@@ -7,10 +7,9 @@ import re
 import stat
 import warnings
 
-from pydag.public.arguments import MISSING
+from pydag.arrays.kinds import is_class_of
+from pydag.public.compiled import MISSING
 from pydag.structure.text import short_repr
-
-from .tensors import is_class_of
 
 # The endings of files that hold arrays in other formats, or none.
 OTHER_FORMATS = (
@@ -36,7 +35,8 @@ def check_path(path: object, tree: object, call: str) -> None:
                 "*.safetensors: readers of the other format will refuse it.",
                 stacklevel=4,  # of who calls, past the function that shortens tracebacks
             )
-        if call.startswith("load") and is_class_of(type(tree), "torch.nn", "Module"):
+        is_module = call.startswith("load") and is_class_of(type(tree), "torch.nn", "Module")
+        if is_module:  # pragma: no cover: PyTorch, as by `make test-torch`
             cure = "module.load_state_dict(load(path, like=module.state_dict()))"
             raise TypeError(f"`like` is a torch.nn.Module\n  Write: {cure}.")
         if isinstance(tree, type):

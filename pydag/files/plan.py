@@ -1,37 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of a file for a DAG: arrays by name, other names, the structure."""
+"""The content of a file for a DAG, arrays by name, other names, the structure; and its writing."""
 
 import functools
 import itertools
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO, Any, NamedTuple
 
 from pydag._core import PyDagSpec
-from pydag.registry.names import ClassNames
-from pydag.structure.json import document_of
-from pydag.structure.listing import Listing, shorten
-from pydag.structure.values import UnwritableError, encode_leaf
-from pydag.typing import Identity, Leaf
-
-from .arrays import (
-    DTYPES,
+from pydag.arrays.bytes import DTYPES, storable, to_numpy
+from pydag.arrays.kinds import (
     dtype_name,
     is_array_class,
+    is_class_of,
     is_scalar_class,
     of_class,
     signature_text,
-    storable,
-    to_numpy,
 )
-from .header import ITEM_SIZES
-from .memory import one_each
+from pydag.registry.names import ClassNames
+from pydag.structure.json import document_of
+from pydag.structure.listing import Listing, shorten
+from pydag.structure.reshared import one_each
+from pydag.structure.values import UnwritableError, encode_leaf
+from pydag.typing import Identity, Leaf
+
+from .header import ITEM_SIZES, KINDS, LARGEST, package
 from .names import leaf_names, other_ways
-from .one_file import Content, check_size, write_file
-from .package import KINDS
-from .tensors import check_no_modules
+
+
+def check_size(metadata: Mapping[str, str], names: Iterable[str]) -> None:
+    """Raises ValueError where a header would be too large."""
+    size = sum(len(name) + 120 for name in names)
+    most = 12 * sum(map(len, itertools.chain(*metadata.items())))  # a character may need as many
+    if size + most > LARGEST:
+        size += len(json.dumps(metadata))
+    if size > LARGEST:
+        raise ValueError(
+            f"the names and the structure need some {size} bytes; the header of a safetensors "
+            f"file has room for {LARGEST}"
+        )
+
+
+class ArrayToWrite(NamedTuple):
+    """An array that is to be written."""
+
+    dtype: str  # as the format calls it
+    shape: tuple[int, ...]
+    nbytes: int
+    pieces: Callable[[], Iterable[Any]]  # makes its bytes, in order, when it is written
+
+
+def write_contents(
+    path: str, contents: Mapping[str, ArrayToWrite], metadata: Mapping[str, str], bar: Any
+) -> None:
+    """Writes arrays to a file in this order, and waits until it is on the disk.
+
+    A bar counts the bytes that were written.
+
+    Raises:
+        ValueError: The header would be too large.
+    """
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    end = 0
+    for name, (dtype, shape, nbytes, _) in contents.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": (end, end + nbytes)}
+        end += nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > LARGEST:
+        raise ValueError(f"the header needs {len(text)} bytes, and may have {LARGEST}")
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for content in contents.values():
+            _write(file, content, bar)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _write(file: IO[bytes], content: ArrayToWrite, bar: Any) -> None:
+    # A function, so that the last piece is freed before the next array is copied.
+    for piece in content.pieces():
+        file.write(piece)
+        if bar is not None:
+            bar.update(len(piece))
+
+
+def write_file(
+    temporary: str,
+    arrays: Mapping[str, ArrayToWrite],
+    metadata: Mapping[str, str],
+    path: str | os.PathLike[str],
+    bar: Any,
+) -> None:
+    """Writes a file of arrays that NumPy has, and reads its header back.
+
+    The arrays lie as the safetensors package would put them: those with the longest numbers first,
+    so that each begins at a multiple of its number's size. Messages name the final `path`.
+    """
+    safetensors = package()
+
+    def place(item: tuple[str, ArrayToWrite]) -> tuple[int, str, str]:
+        return -ITEM_SIZES[item[1].dtype], item[1].dtype, item[0]
+
+    try:
+        write_contents(temporary, dict(sorted(arrays.items(), key=place)), metadata, bar)
+        with safetensors.safe_open(temporary, framework="np"):
+            pass  # reading it back proves that it is whole
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{os.fspath(path)!r} can't be written: {error}") from error
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
 
 
 class Plan:
@@ -104,7 +186,7 @@ class Plan:
         """The bytes of each array; 0 of one that can't be written."""
         return {name: int(getattr(self.leaves[i], "nbytes", 0)) for name, i in self.numbers.items()}
 
-    def _content(self, name: str) -> Content:
+    def _content(self, name: str) -> ArrayToWrite:
         """An array as it is written, copied to the host when its turn comes."""
         i = self.numbers[name]
         try:
@@ -112,7 +194,7 @@ class Plan:
         except Exception as error:  # a class's own attributes may raise anything
             raise TypeError(self._refusal(i, error)) from error
         size = math.prod(shape) * ITEM_SIZES[dtype]
-        return Content(dtype, shape, size, functools.partial(self._bytes, i, dtype, shape))
+        return ArrayToWrite(dtype, shape, size, functools.partial(self._bytes, i, dtype, shape))
 
     def _bytes(self, i: int, dtype: str, shape: tuple[int, ...]) -> tuple[Any]:
         """The bytes of an array, in one piece."""
@@ -136,7 +218,7 @@ class Plan:
         path: str | os.PathLike[str],
         bar: Any,
     ) -> None:
-        """Writes some arrays to one file: see `shards.Writable`."""
+        """Writes some arrays to the file `temporary`, which will be at `path`."""
         arrays = {name: self._content(name) for name in names}
         check_size(metadata, arrays)
         write_file(temporary, arrays, metadata, path, bar)
@@ -157,3 +239,15 @@ def _overlap_error(arrays: Sequence[tuple[str, Any]]) -> ValueError:
         + "".join(f"  {shorten(name)!r}: {signature_text(array)}\n" for name, array in arrays)
         + "  Save a copy of one of them: array.copy(), tensor.clone()."
     )
+
+
+def check_no_modules(leaves: Sequence[Leaf], listing: Listing) -> None:
+    """Raises TypeError where a leaf is a module of torch: a file has its state dict."""
+    modules = {cls for cls in set(map(type, leaves)) if is_class_of(cls, "torch.nn", "Module")}
+    for i, leaf in enumerate(leaves if modules else ()):
+        if type(leaf) in modules:
+            where = shorten(listing.path_text(listing.leaves[i], "tree"))
+            raise TypeError(
+                f"{where} is a torch.nn.Module ({type(leaf).__qualname__})\n"
+                "  Save its state dict: save(path, module.state_dict())."
+            )

@@ -9,28 +9,26 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from .arrays import numpy_dtype
-from .collector import collector_paused
-from .header import LARGEST, Run, checked, parsed
-from .package import STRUCTURE, package
+from pydag.arrays.bytes import numpy_dtype
+
+from .header import LARGEST, STRUCTURE, Run, checked, package, parsed
 from .path import check_regular
 from .replacing import ReplacedError
-from .source import Source
+from .source import ArraySource, collector_paused
 
 _MOST_DIMENSIONS = 32  # that every NumPy takes
 _FEWEST_ROWS = 64  # fewer arrays stand above the memory map itself, which many check by `base`
 _OTHERS = {  # by their first bytes
+    b"vers": "\n  It is perhaps a Git LFS pointer, and the file itself isn't here: git lfs pull.",
+    b"\x93NUM": "\n  It is a file of numpy.save: numpy.load reads it.",
     b"PK\x03\x04": "\n  It is a zip file, such as torch.save and numpy.savez write.",
     b"GGUF": "\n  It is a GGUF file: `python -m pydag check` and `show` read it, and transformers "
     "loads it, from_pretrained(folder, gguf_file=...).",
 }
 
 
-class File(Source):
+class File(ArraySource):
     """A file that was opened and checked.
-
-    Args:
-        path: The file.
 
     Raises:
         ValueError: The file is no safetensors file, or is damaged.

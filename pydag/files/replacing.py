@@ -16,7 +16,7 @@ from .path import check_regular
 fcntl: Any
 try:
     import fcntl
-except ImportError:  # Windows
+except ImportError:  # pragma: no cover: Windows
     fcntl = None
 
 _MOST = 100  # bytes of a name, of the 255 that most systems allow
@@ -44,16 +44,25 @@ class NewFile:
     """A file, or a folder of files, that isn't in its place yet.
 
     It is locked while its writer lives, where the system has such locks. So the next writer knows
-    what a writer that was killed has left. It is made in a folder, empty, and called unlike `name`.
+    what a writer that was killed has left. It is in a folder, and called unlike `name`. There is
+    nothing before `make`, so that an interrupt leaves nothing either.
     """
 
     def __init__(self, folder: str, name: str, is_folder: bool = False) -> None:
+        self._prefix = os.path.join(folder, f".{_beginning(name)}.pydag-")
+        self._is_folder = is_folder
         self._lock: int | None = None
+        self.path = ""
+
+    def make(self) -> None:
+        """Makes it, empty."""
+        is_folder = self._is_folder
         while self._lock is None:
-            self.path = os.path.join(folder, f".{_beginning(name)}.pydag-{os.urandom(8).hex()}")
+            self.path = self._prefix + os.urandom(8).hex()
             if is_folder:
                 os.mkdir(self.path)
-                if fcntl is None:
+                self._mode = os.stat(self.path).st_mode
+                if fcntl is None:  # Windows opens no folder
                     return
             # So that the umask decides on the mode.
             flags = os.O_RDONLY if is_folder else os.O_CREAT | os.O_EXCL | os.O_WRONLY
@@ -219,9 +228,9 @@ def _unlock(handle: int | None) -> None:
         os.close(handle)
 
 
-def flush(path: str) -> None:
-    """Waits until a file, or a folder, is on the disk."""
-    handle = os.open(path, os.O_RDONLY)
+def flush(path: str, access: int = os.O_WRONLY) -> None:
+    """Waits until a file is on the disk; Windows wants a handle that may write."""
+    handle = os.open(path, access)
     try:
         os.fsync(handle)
     finally:
@@ -231,7 +240,7 @@ def flush(path: str) -> None:
 def flush_folder(folder: str) -> None:
     """The same for a folder, if the system can do it."""
     with contextlib.suppress(OSError):
-        flush(folder)
+        flush(folder, os.O_RDONLY)
 
 
 @contextlib.contextmanager
@@ -250,15 +259,16 @@ def replacing(
             check_regular(target)  # before much is written: a pipe or a device isn't replaced
     folder, name = os.path.split(target)
     remove_leftovers(folder, _beginning(name).__eq__, is_folder)
+    new = NewFile(folder, name, is_folder)
     try:
-        new = NewFile(folder, name, is_folder)
-    except FileNotFoundError as error:
-        error.add_note(
-            f"there is no folder {os.path.dirname(os.fspath(path))!r} to write {name!r} to\n"
-            "  Make it first: os.makedirs(folder, exist_ok=True)."
-        )
-        raise
-    try:
+        try:
+            new.make()
+        except FileNotFoundError as error:
+            error.add_note(
+                f"there is no folder {os.path.dirname(os.fspath(path))!r} to write {name!r} to\n"
+                "  Make it first: os.makedirs(folder, exist_ok=True)."
+            )
+            raise
         yield new.path
         (flush_folder if is_folder else flush)(new.path)
         if is_new and not is_folder:

@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.public.arguments import MISSING
+from pydag.public.compiled import MISSING
 from pydag.public.tracebacks import short_tracebacks
 from pydag.typing import Dag, Identity, Leaf
 
-from .package import STRUCTURE as STRUCTURE
-from .package import package
+from .header import STRUCTURE as STRUCTURE
+from .header import package
 from .path import check_local, check_path
 from .plan import Plan
 from .replacing import progress_bar, replacing
@@ -90,11 +90,7 @@ def write(
     progress: bool,
     kinds: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
-    """Writes a DAG that was flattened already, as `save` does.
-
-    Args:
-        kinds: What kind of leaf an array stands for, by the number of the leaf.
-    """
+    """Writes a DAG that was flattened already, as `save` does."""
     check_local(path)
     largest = None if shard_size is None else number_of_bytes(shard_size)
     plan = Plan(leaves, spec, identity, structure, kinds)

@@ -12,12 +12,12 @@ import operator
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from .header import LARGEST
-from .index import INDEX, SHARD, read_index
-from .package import STRUCTURE
+from .directory import INDEX, SHARD, read_index
+from .header import LARGEST, STRUCTURE
+from .plan import Plan
 from .replacing import NewFile, flush, flush_folder, folder_locked, remove_leftovers
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) *(?:([KMGT])(i?))?B?", re.IGNORECASE)
@@ -40,15 +40,6 @@ class Named(Protocol):
         """The bytes of each array, by name."""
 
 
-class Writable(Named, Protocol):
-    """Arrays that can be written."""
-
-    def write(
-        self, temporary: str, names: Iterable[str], metadata: Mapping[str, str], path: str, bar: Any
-    ) -> None:
-        """Writes some arrays to the file `temporary`, which will be at `path`."""
-
-
 def number_of_bytes(size: int | str) -> int:
     """What `shard_size` means: a number, or text such as "5GB"."""
     if not isinstance(size, str | bool) and hasattr(type(size), "__index__"):
@@ -67,14 +58,11 @@ def number_of_bytes(size: int | str) -> int:
     return found
 
 
-def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar: Any) -> None:
+def write_shards(path: str | os.PathLike[str], plan: Plan, largest: int, bar: Any) -> None:
     """Writes a directory.
 
     Args:
-        path: The directory; it is made if there is none.
-        plan: The arrays.
         largest: The bytes of arrays in one file. An array that has more has a file of its own.
-        bar: Counts the bytes of each array.
     """
     folder = os.path.realpath(path)
     groups, metadata = in_shards(plan, largest)
@@ -84,12 +72,13 @@ def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar
     is_new = False
     try:
         for i, name in enumerate([*names, INDEX]):
+            file = NewFile(folder, name)
+            new.append(file)
             if i == 0:
-                file, is_new = _first_file(folder, name)
+                is_new = _make_first(file, folder)
                 remove_leftovers(folder, lambda name: name == INDEX or bool(SHARD.fullmatch(name)))
             else:
-                file = NewFile(folder, name)
-            new.append(file)
+                file.make()
             if name != INDEX:
                 plan.write(file.path, groups[i], metadata[i], os.path.join(folder, name), bar)
                 flush(file.path)
@@ -103,8 +92,8 @@ def write_shards(path: str | os.PathLike[str], plan: Writable, largest: int, bar
         raise
 
 
-def _first_file(folder: str, name: str) -> tuple[NewFile, bool]:
-    """A new file in a folder, and whether the folder was made for it.
+def _make_first(file: NewFile, folder: str) -> bool:
+    """Makes a new file in a folder; whether the folder was made for it.
 
     Another writer, whose save failed, may remove the folder before there is a file in it.
     """
@@ -116,7 +105,8 @@ def _first_file(folder: str, name: str) -> tuple[NewFile, bool]:
                 os.mkdir(folder)
                 is_new = True
         try:
-            return NewFile(folder, name), is_new
+            file.make()
+            return is_new
         except OSError as error:
             if is_new:
                 with contextlib.suppress(OSError):

@@ -6,24 +6,34 @@ with one field: `{"scalar": name}` for one of NumPy's numbers, which is an array
 or `{"value": ...}`, which structure/values.py explains. `{"array": name}` is read as an array, too.
 """
 
-from collections.abc import Collection, Mapping
+import contextlib
+import gc
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pydag.structure.document import Document, MalformedError, check_version, parse
 
-from .collector import collector_paused
-from .header import Entry, aliases_in
+from .header import KINDS, Entry, aliases_in
 from .names import listed
-from .package import KINDS
+
+
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """A context, or a decorator, with the collector off. No user code may run: it could notice."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Described:
     """The descriptions of all leaves, checked.
 
     Args:
-        leaves: The descriptions from a file.
         number: The number of leaves of the structure.
-        entries: The arrays of the file, by name.
 
     Raises:
         MalformedError: A description is malformed, or names no array of the file.
@@ -63,10 +73,10 @@ def _wrong(leaf: int, why: str) -> MalformedError:
     return MalformedError(f"leaves[{leaf}]", why)
 
 
-Structure = tuple[Document, Described]
+FileStructure = tuple[Document, Described]
 
 
-class Source:
+class ArraySource:
     """Arrays that have names.
 
     Attributes:
@@ -83,7 +93,7 @@ class Source:
 
     def arrays(self, names: Collection[str]) -> dict[str, Any]:
         """The arrays of these names, mapped, read-only. One of booleans is read, and checked."""
-        raise NotImplementedError
+        raise NotImplementedError  # pragma: no cover: subclasses have it
 
     def array(self, name: str) -> Any:
         """One of them."""
@@ -126,7 +136,7 @@ class Source:
         return {alias: name for alias, name in found.items() if alias not in self.entries}
 
     @collector_paused()
-    def structure(self) -> Structure | None:
+    def structure(self) -> FileStructure | None:
         """The structure in the metadata, and how each of its leaves is described."""
         if self.text is None:
             return None

@@ -53,12 +53,7 @@ def ravel(
     kept: Callable[[list[Leaf], PyDagSpec], Sequence[tuple[int, Any]]] = lambda _, __: (),
     **options: Unpack[FlattenOptions],
 ) -> tuple[Any, Unravel]:
-    """The array and the way back.
-
-    Args:
-        ravel_list: optree's function for a list of leaves.
-        kept: The leaves that aren't data: the number of each, and the leaf.
-    """
+    """The array and the way back."""
     leaves, spec = _core.flatten(tree, **options)
     others = kept(leaves, spec)
     skipped = {i for i, _ in others}

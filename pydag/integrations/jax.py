@@ -9,14 +9,13 @@ try:
     from optree.integrations.jax import ArrayLikeTree as ArrayLikeTree
     from optree.integrations.jax import ArrayTree as ArrayTree
     from optree.integrations.jax import tree_ravel as optree_ravel
-except ImportError as error:
+except ImportError as error:  # pragma: no cover: the tests have JAX
     raise ImportError(
         f'pydag.integrations.jax needs JAX: pip install "pydag-tree[jax]" ({error})'
     ) from error
 
 import pydag._core as _core
-from pydag._core import PyDagSpec
-from pydag.jaxinterop.content.paths import path_text
+from pydag.jaxinterop.content.options import path_text
 from pydag.jaxinterop.content.refused import check_value
 from pydag.jaxinterop.content.static import static_positions
 from pydag.public.options import with_options
@@ -29,10 +28,7 @@ __all__ = ["ArrayLikeTree", "ArrayTree", "dag_ravel"]
 
 @with_options
 def dag_ravel(
-    tree: ArrayLikeTree,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: ArrayLikeTree, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> tuple[jax.Array, Unravel]:
     """One flat array of all distinct data, and a function that puts such an array back.
 
@@ -58,7 +54,7 @@ def dag_ravel(
     """
     namespace = options.get("namespace", "")
 
-    def configuration(leaves: list[Leaf], spec: PyDagSpec) -> list[tuple[int, Leaf]]:
+    def configuration(leaves: list[Leaf], spec: _core.PyDagSpec) -> list[tuple[int, Leaf]]:
         positions = [
             i
             for i in static_positions(leaves, spec, "tree")

@@ -18,10 +18,7 @@ __all__ = ["ArrayLikeTree", "ArrayTree", "dag_ravel"]
 
 @with_options
 def dag_ravel(
-    tree: ArrayLikeTree,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: ArrayLikeTree, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> tuple[np.ndarray, Unravel]:
     """One flat array of all distinct leaves, and a function that puts such an array back.
 

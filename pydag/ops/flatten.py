@@ -28,10 +28,7 @@ def dag_flatten(
 ) -> tuple[list[Leaf], PyDagSpec]: ...
 @compiled("flatten")
 def dag_flatten(
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> tuple[list[Leaf], PyDagSpec]:
     """Take a DAG apart: its distinct leaves, in first-visit order, and its structure.
 
@@ -71,10 +68,7 @@ def dag_leaves(
 ) -> list[Leaf]: ...
 @compiled("leaves")
 def dag_leaves(
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> list[Leaf]:
     """The distinct leaves of a DAG, in first-visit order.
 
@@ -90,10 +84,7 @@ def dag_leaves(
 
 @compiled("iterate")
 def dag_iter(
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> Iterator[Leaf]:
     """An iterator over the distinct leaves of a DAG. It yields each leaf when it first reaches it.
 
@@ -113,10 +104,7 @@ def dag_iter(
 
 @compiled("structure")
 def dag_structure(
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> PyDagSpec:
     """The structure of a DAG, sharing included.
 
@@ -132,10 +120,7 @@ def dag_structure(
 
 @compiled("flatten_with_path")
 def dag_flatten_with_path(
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> tuple[list[Path], list[Leaf], PyDagSpec]:
     """The path of each distinct leaf, the leaves, and the structure.
 
@@ -150,10 +135,7 @@ def dag_flatten_with_path(
 
 @compiled("flatten_with_accessor")
 def dag_flatten_with_accessor(
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> tuple[list[optree.PyTreeAccessor], list[Leaf], PyDagSpec]:
     """The accessor of each distinct leaf, the leaves, and the structure.
 
@@ -215,10 +197,7 @@ def dag_paths(
 
 @with_options
 def dag_accessors(
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> list[optree.PyTreeAccessor]:
     """The accessor of each distinct leaf; a shared leaf has the accessor of its anchor.
 

@@ -73,10 +73,7 @@ def dag_fold(
 
 @with_options
 def dag_rewrite(
-    f: Functions[Any],
-    tree: Dag,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    f: Functions[Any], tree: Dag, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> Dag:
     """Replace objects of a DAG, children first; an object without changes below it is kept.
 
@@ -106,11 +103,7 @@ def dag_rewrite(
 
 
 @with_options
-def dag_intern(
-    tree: Dag,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
-) -> Dag:
+def dag_intern(tree: Dag, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]) -> Dag:
     """Make equal parts of a DAG one object: "hash consing", or common subexpressions found.
 
     Nodes are equal if class, keys, aux_data and children are. Dicts with different insertion orders

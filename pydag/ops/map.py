@@ -6,8 +6,7 @@ from typing import Any, TypeVar, Unpack, overload
 
 import pydag._core as _core
 from pydag.ops.select import Selector, selector
-from pydag.public.arguments import check_function
-from pydag.public.compiled import compiled
+from pydag.public.compiled import check_function, compiled
 from pydag.public.options import with_options
 from pydag.typing import Builtin, Dag, FlattenOptions, KeywordOptions, MapOptions, Where
 

@@ -19,12 +19,7 @@ from pydag.typing import Dag, IsLeaf, UnflattenFunction
 
 @compiled("is_leaf")
 def dag_is_leaf(
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
+    tree: Dag, /, is_leaf: IsLeaf | None = None, *, none_is_leaf: bool = False, namespace: str = ""
 ) -> bool:
     """Whether an object is a leaf by itself.
 
@@ -62,14 +57,14 @@ def all_leaves(
     )
 
 
-class _Parts(NamedTuple):
+class _NodeParts(NamedTuple):
     children: list[Any]
     metadata: Any
     entries: tuple[Any, ...]
     unflatten_func: UnflattenFunction
 
 
-class OneLevel(_Parts):
+class OneLevel(_NodeParts):
     """The parts of a node: `children, metadata, entries, unflatten_func = ...`.
 
     Attributes:
@@ -85,12 +80,7 @@ class OneLevel(_Parts):
 
 @with_options
 def dag_flatten_one_level(
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    *,
-    none_is_leaf: bool = False,
-    namespace: str = "",
+    tree: Dag, /, is_leaf: IsLeaf | None = None, *, none_is_leaf: bool = False, namespace: str = ""
 ) -> OneLevel:
     """Open one node, and nothing below it.
 

@@ -48,12 +48,7 @@ def dag_partition(
 
 @with_options
 def dag_replace_nones(
-    sentinel: Any,
-    tree: Dag,
-    /,
-    namespace: str = "",
-    *,
-    identity: Identity = "all",
+    sentinel: Any, tree: Dag, /, namespace: str = "", *, identity: Identity = "all"
 ) -> Dag:
     """The DAG, with each None replaced by something else.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 import pydag._core as _core
-from pydag.public.arguments import MISSING, check_function
+from pydag.public.compiled import MISSING, check_function
 from pydag.public.options import with_options
 from pydag.typing import Dag, FlattenOptions, Leaf
 
@@ -46,12 +46,7 @@ def dag_reduce(
 
 
 @with_options
-def dag_sum(
-    tree: Dag,
-    /,
-    start: Any = 0,
-    **options: Unpack[FlattenOptions],
-) -> Any:
+def dag_sum(tree: Dag, /, start: Any = 0, **options: Unpack[FlattenOptions]) -> Any:
     """The sum of the distinct leaves.
 
     An object is added once, a value at each of its occurrences. What lies below a shared node is
@@ -130,11 +125,7 @@ def dag_min(
 
 
 @with_options
-def dag_all(
-    tree: Dag,
-    /,
-    **options: Unpack[FlattenOptions],
-) -> bool:
+def dag_all(tree: Dag, /, **options: Unpack[FlattenOptions]) -> bool:
     """Whether all leaves are true.
 
     The DAG is opened only as far as needed: up to the first leaf that is false.
@@ -149,11 +140,7 @@ def dag_all(
 
 
 @with_options
-def dag_any(
-    tree: Dag,
-    /,
-    **options: Unpack[FlattenOptions],
-) -> bool:
+def dag_any(tree: Dag, /, **options: Unpack[FlattenOptions]) -> bool:
     """Whether any leaf is true.
 
     The DAG is opened only as far as needed: up to the first leaf that is true.

@@ -24,34 +24,28 @@ from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 import pydag._core as _core
-from pydag._core import PyDagSpec, SharingError
+from pydag._core import PyDagSpec
+from pydag.arrays.kinds import looks_like_array
+from pydag.ops.prefixes import by_prefix, is_bool, prefix_flags
 from pydag.public.options import with_options
 from pydag.public.tracebacks import short_tracebacks
-from pydag.structure.kinds import NAMED
-from pydag.structure.listing import Listing, Record, shorten, step_text
+from pydag.structure.listing import Listing
 from pydag.structure.near import Near
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, IsLeaf, KeywordOptions, Leaf, Where
 
 
-def _by_pattern(text: str, spec: PyDagSpec, depth: int, must_match: bool) -> list[bool]:
-    found = _core.leaves_by_path(spec, text, depth)
-    if must_match and not any(found):
-        raise _no_such_path(text, spec, depth)
-    return found
-
-
 def _no_such_path(text: str, spec: PyDagSpec, depth: int) -> ValueError:
     """An error that names existing paths with a similar spelling, and what may be meant."""
     near = Near(Listing.of(spec), depth)
-    paths = near.texts(text)
+    patterns = [p for p in near.patterns(text) if any(_core.leaves_by_path(spec, p, depth))]
+    paths = near.texts(text, patterns)
     there = f"the nearest that exist: {', '.join(paths)}" if paths else "there are none"
     if paths == [""]:
         there = "it has one leaf alone, the tree itself"
-    patterns = [p for p in near.patterns(text) if any(_core.leaves_by_path(spec, p, depth))]
-    meant = f"\n  Did you mean {' or '.join(map(repr, patterns))}?" if patterns else ""
+    advice = f"\n  Did you mean {' or '.join(map(repr, patterns))}?" if patterns else ""
     return ValueError(
-        f"which leaves: no path matches the pattern {short_repr(text)}\n  {there}{meant}\n"
+        f"which leaves: no path matches the pattern {short_repr(text)}\n  {there}{advice}\n"
         "  A pattern is compared with the whole path of a leaf: * stands for anything, ? for one "
         "character."
     )
@@ -61,107 +55,6 @@ def _by_class(classes: tuple[type, ...], spec: PyDagSpec, leaves: Sequence[Leaf]
     found = [isinstance(leaf, classes) for leaf in leaves]
     below = [] if all(found) else _core.leaves_below(spec, lambda cls: issubclass(cls, classes))
     return list(map(operator.or_, found, below)) if below else found
-
-
-_Link = tuple[int, Any]  # a step, and the link of the steps before it; None at the root
-
-
-def _by_prefix(flags: Sequence[bool], prefix: Listing, listing: Listing) -> list[bool]:
-    """The flag of each leaf. Walks both structures together, and visits each pair of nodes once."""
-    flag_at = dict(zip(prefix.leaves, flags, strict=True))
-    # The flags that each node got, and for each flag the way that led to it.
-    answers: list[dict[bool, _Link | None]] = [{} for _ in listing.records]
-    seen = set()
-    pending: list[tuple[int, int, _Link | None]] = [(0, 0, None)]
-    while pending:
-        inner, outer, link = pending.pop()
-        inner, outer = prefix.target(inner), listing.target(outer)
-        if inner in flag_at:
-            below: list[tuple[int, int]] = []
-            if flag_at[inner] not in answers[outer]:
-                answers[outer][flag_at[inner]] = link
-                below = [(inner, child) for child in listing.children(outer)]
-        elif (inner, outer) in seen:
-            continue
-        else:
-            seen.add((inner, outer))
-            below = _pairs(prefix, inner, listing, outer, link)
-        pending += [(a, b, (b, link)) for a, b in reversed(below)]
-    for leaf in listing.leaves:
-        if len(answers[leaf]) == 2:
-            raise SharingError(
-                "the prefix of booleans gives one object two answers\n"
-                f"  {_text(listing, answers[leaf][True])}: True\n"
-                f"  {_text(listing, answers[leaf][False])}: False\n"
-                "  Both paths lead to one object: give them one answer."
-            )
-    return [True in answers[leaf] for leaf in listing.leaves]
-
-
-def _pairs(
-    prefix: Listing, inner: int, listing: Listing, outer: int, link: _Link | None
-) -> list[tuple[int, int]]:
-    """The children of two nodes, in pairs."""
-    record, node = prefix.records[inner], listing.records[outer]
-    own, others = prefix.named_children(inner), listing.named_children(outer)
-    if not record.fits(node) or own.keys() != others.keys():
-        raise ValueError(
-            "the prefix of booleans doesn't fit the tree\n"
-            f"  at {_text(listing, link)}\n"
-            f"  prefix: {_outline(record, own)}\n"
-            f"  tree:   {_outline(node, others)}"
-        )
-    if own:
-        return [(own[entry], others[entry]) for entry in own]
-    return list(zip(prefix.children(inner), listing.children(outer), strict=True))
-
-
-def _text(listing: Listing, link: _Link | None) -> str:
-    steps: list[str] = []
-    while link is not None:
-        step, link = link
-        steps.append(step_text(listing.records[step]))
-    return shorten("tree" + "".join(reversed(steps)))
-
-
-def _outline(record: Record, entries: dict[Any, int]) -> str:
-    if record.type is None:
-        return "a leaf"
-    name = getattr(record.type, "__qualname__", str(record.type))
-    if record.kind in NAMED:
-        return f"{name} with {short_repr(list(entries))}"
-    return f"{name} of {record.num_children}"
-
-
-def _is_bool(x: Any) -> bool:
-    if type(x) is bool:
-        return True
-    cls = type(x)
-    is_scalar = cls.__name__ in ("bool", "bool_") and cls.__module__ == "numpy"
-    return is_scalar or _is_bool_array(x)
-
-
-def _is_bool_array(x: Any) -> bool:
-    """Whether it is an array that replaces True or False in a module that JAX mapped."""
-    cls = type(x)
-    is_array = cls.__name__ == "ndarray" and cls.__module__ == "numpy"
-    return is_array and x.ndim == 0 and x.dtype.kind == "b"
-
-
-def _prefix_flags(leaves: Sequence[Leaf], spec: PyDagSpec) -> list[bool] | None:
-    """The flags of a prefix of booleans; None if it is something else.
-
-    In a mask that was mapped from a module, only the places of the module's arrays are flags.
-    """
-    if all(map(_is_bool, leaves)):
-        return list(map(bool, leaves))
-    if not any(map(_is_bool_array, leaves)):
-        return None
-    owned = frozenset().union(*_core.module_leaves(spec))
-    flags = [_is_bool_array(x) if i in owned else _is_bool(x) for i, x in enumerate(leaves)]
-    if not all(flag or i in owned for i, flag in enumerate(flags)):
-        return None
-    return [flag and bool(x) for flag, x in zip(flags, leaves, strict=True)]
 
 
 def _classes(where: Any) -> tuple[type, ...]:
@@ -182,7 +75,7 @@ def _flattened(where: Any, namespace: str) -> tuple[list[Leaf], PyDagSpec] | Non
 def is_prefix(where: Any, namespace: str = "") -> bool:
     """Whether a selection is a tree prefix of booleans, or a bare one."""
     tree = _flattened(where, namespace)
-    return _is_bool(where) or (tree is not None and _prefix_flags(*tree) is not None)
+    return is_bool(where) or (tree is not None and prefix_flags(*tree) is not None)
 
 
 Selector = Callable[[Sequence[Leaf], PyDagSpec], list[bool]]
@@ -197,8 +90,7 @@ def data(leaves: Sequence[Leaf], spec: PyDagSpec) -> list[bool]:
     """Which leaves are arrays, or numbers that aren't the configuration of a module."""
     owned = frozenset().union(*_core.module_leaves(spec))
     return [
-        (isinstance(leaf, int | float | complex) and i not in owned)
-        or (hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not isinstance(leaf, type))
+        (isinstance(leaf, int | float | complex) and i not in owned) or looks_like_array(leaf)
         for i, leaf in enumerate(leaves)
     ]
 
@@ -218,8 +110,6 @@ def select(
 
     Args:
         where: The selection, in the vocabulary of this module.
-        spec: The structure.
-        leaves: Its distinct leaves.
         namespace: The namespace in which a prefix is flattened.
         asked: Tells which leaves predicates are asked about; they don't select others.
         depth: How many levels below the root of the structure paths begin: each argument of a call
@@ -232,16 +122,19 @@ def select(
         ValueError: A prefix doesn't fit; or no path matches a pattern, and `must_match` is true.
         SharingError: A prefix gives one object two answers.
     """
-    if _is_bool(where):
+    if is_bool(where):
         return [bool(where)] * len(leaves)
     if isinstance(where, str):
-        return _by_pattern(where, spec, depth, must_match)
+        by_path = _core.leaves_by_path(spec, where, depth)
+        if must_match and not any(by_path):
+            raise _no_such_path(where, spec, depth)
+        return by_path
     if classes := _classes(where):
         return _by_class(classes, spec, leaves)
     tree = _flattened(where, namespace)
-    flags = None if tree is None else _prefix_flags(*tree)
+    flags = None if tree is None else prefix_flags(*tree)
     if tree is not None and flags is not None:
-        return _by_prefix(flags, Listing.of(tree[1]), Listing.of(spec))
+        return by_prefix(flags, Listing.of(tree[1]), Listing.of(spec))
     if type(where) is list:
         found = [False] * len(leaves)
         for item in where:
@@ -255,8 +148,10 @@ def select(
             found = [a or b for a, b in zip(found, chosen, strict=True)]
         return found
     if tree is not None and not callable(where):
-        wrong = next(leaf for leaf in tree[0] if not _is_bool(leaf))
+        wrong = next(leaf for leaf in tree[0] if not is_bool(leaf))
         cure = "\n  Several patterns are a list." if isinstance(wrong, str) else ""
+        if len(leaves) == 1 and (isinstance(leaves[0], str | type) or callable(leaves[0])):
+            cure = "\n  Swap them: the tree is in the place of the selection."
         raise TypeError(
             f"which leaves: the leaves of a prefix must be booleans, got {short_repr(wrong)}{cure}"
         )
@@ -287,11 +182,7 @@ def _by_predicate(
 
 
 def select_matching(
-    where: Where,
-    spec: PyDagSpec,
-    leaves: Sequence[Leaf],
-    namespace: str,
-    asked: Selector = _all,
+    where: Where, spec: PyDagSpec, leaves: Sequence[Leaf], namespace: str, asked: Selector = _all
 ) -> list[bool]:
     """Like `select`, but raises if there are patterns and none of them matches a path.
 
@@ -320,10 +211,7 @@ def selector(where: Where, namespace: str = "", asked: Selector = _all) -> Selec
 @short_tracebacks
 @with_options
 def dag_mask(
-    tree: Dag,
-    where: Where,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, where: Where, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> Dag:
     """The DAG with True for each selected leaf and False for every other one.
 

@@ -13,7 +13,7 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
 from pydag.ops.map import dag_map, dag_map_with_accessor, dag_map_with_path
-from pydag.public.arguments import check_function
+from pydag.public.compiled import check_function
 from pydag.public.options import with_options
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, IsLeaf, KeywordOptions, Leaf
@@ -26,11 +26,11 @@ def conflict_error(conflict: Conflict, name: str) -> SharingError:
     """The error for a prefix that gives one object two answers, at two of its paths."""
     first, other = (name + path.removeprefix("tree") for path in conflict[:2])
     answers = [short_repr(answer) for answer in conflict[2:]]
-    said = " and ".join(answers) if len(answers) == 2 else "two kinds of nodes"
+    both = " and ".join(answers) if len(answers) == 2 else "two kinds of nodes"
     return SharingError(
         "the prefix gives one object two answers\n"
         f"  full tree:  {first} and {other} are one object\n"
-        f"  prefix:  it has {said} there\n"
+        f"  prefix:  it has {both} there\n"
         "  Give the object one answer at all of its paths, or untie it first (pydag.untie)."
     )
 
@@ -45,7 +45,7 @@ def _spread(
         spec, values, conflicts = _core.broadcast_tree(prefix, leaves, full)
     except ValueError:
         _core.check_prefix(prefix, full_tree)  # says which object doesn't fit
-        raise
+        raise  # pragma: no cover: it has been said
     if conflicts:
         raise conflict_error(conflicts[0], "tree")
     return spec, values
@@ -63,10 +63,6 @@ def dag_broadcast_prefix(
 
     The result has the sharing of the full tree, so the prefix must give an object the same answer
     at all of its paths, or equal values. Sharing within the prefix is ignored.
-
-    Args:
-        prefix_tree: The prefix: each of its leaves stands for all that is below its path.
-        full_tree: The full tree.
 
     Raises:
         ValueError: The full tree doesn't have the structure of the prefix. (`prefix_errors` finds
@@ -95,10 +91,6 @@ def broadcast_prefix(
 
     Like `dag_broadcast_prefix`, which puts them into a tree.
 
-    Args:
-        prefix_tree: The prefix: each of its leaves stands for all that is below its path.
-        full_tree: The full tree.
-
     Raises:
         ValueError: The full tree doesn't have the structure of the prefix. (`prefix_errors` finds
             all places.)
@@ -114,11 +106,7 @@ def broadcast_prefix(
 
 @with_options
 def dag_broadcast_common(
-    tree: Dag,
-    other_tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, other_tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> tuple[Dag, Dag]:
     """Two trees with the structure that both are prefixes of, each with its own leaves.
 
@@ -126,7 +114,6 @@ def dag_broadcast_common(
 
     Args:
         tree: A tree.
-        other_tree: Another tree; where either has a node, the other has such a node or a leaf.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -153,11 +140,7 @@ def _fill(spec: PyDagSpec, leaves: list[Leaf], suffix: PyDagSpec) -> Dag:
 
 @with_options
 def broadcast_common(
-    tree: Dag,
-    other_tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, other_tree: Dag, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> tuple[list[Leaf], list[Leaf]]:
     """The leaves of two trees for each distinct leaf of the structure that both are prefixes of.
 
@@ -165,7 +148,6 @@ def broadcast_common(
 
     Args:
         tree: A tree.
-        other_tree: Another tree; where either has a node, the other has such a node or a leaf.
 
     Raises:
         ValueError: The trees have different nodes at one place.
@@ -216,22 +198,18 @@ def _naming(number: int, parts: Sequence[object]) -> Iterator[None]:
 def _answer_error(conflict: Conflict) -> SharingError:
     """The error for a tree that gives one object two answers, at two of its paths."""
     first, other, *answers = conflict
-    said = " and ".join(map(short_repr, answers))
+    both = " and ".join(map(short_repr, answers))
     return SharingError(
         "the trees are shared differently\n"
         f"  first tree:  {first} and {other} are one object\n"
-        f"  other tree:  they are two: {said}\n"
+        f"  other tree:  they are two: {both}\n"
         "  Give the object one answer at all of its paths, or untie it first (pydag.untie)."
     )
 
 
 @with_options
 def dag_broadcast_map(
-    func: Callable[..., Any],
-    tree: Dag,
-    /,
-    *rests: Dag,
-    **options: Unpack[FlattenOptions],
+    func: Callable[..., Any], tree: Dag, /, *rests: Dag, **options: Unpack[FlattenOptions]
 ) -> Dag:
     """Like `dag_map`, for trees that are prefixes of one structure: leaves are broadcast.
 
@@ -259,11 +237,7 @@ def dag_broadcast_map(
 
 @with_options
 def dag_broadcast_map_with_path(
-    func: Callable[..., Any],
-    tree: Dag,
-    /,
-    *rests: Dag,
-    **options: Unpack[FlattenOptions],
+    func: Callable[..., Any], tree: Dag, /, *rests: Dag, **options: Unpack[FlattenOptions]
 ) -> Dag:
     """Like `dag_broadcast_map`; the function also gets the path of the leaf, a tuple of entries.
 
@@ -288,11 +262,7 @@ def dag_broadcast_map_with_path(
 
 @with_options
 def dag_broadcast_map_with_accessor(
-    func: Callable[..., Any],
-    tree: Dag,
-    /,
-    *rests: Dag,
-    **options: Unpack[FlattenOptions],
+    func: Callable[..., Any], tree: Dag, /, *rests: Dag, **options: Unpack[FlattenOptions]
 ) -> Dag:
     """Like `dag_broadcast_map`; the function also gets the `PyTreeAccessor` of the leaf.
 

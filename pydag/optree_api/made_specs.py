@@ -21,12 +21,9 @@ SpecItems: TypeAlias = Mapping[Any, PyDagSpec] | Iterable[tuple[Any, PyDagSpec]]
 """What a mapping of specs is made of."""
 
 
+@with_options
 def dagspec_leaf(*, none_is_leaf: bool = False, namespace: str = "") -> PyDagSpec:
     """The spec of a leaf.
-
-    Args:
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     >>> dagspec_leaf()
     PyDagSpec(*)
@@ -34,12 +31,9 @@ def dagspec_leaf(*, none_is_leaf: bool = False, namespace: str = "") -> PyDagSpe
     return _core.leaf_spec(none_is_leaf=none_is_leaf, namespace=namespace)
 
 
+@with_options
 def dagspec_none(*, none_is_leaf: bool = False, namespace: str = "") -> PyDagSpec:
     """The spec of None: a node without children, or a leaf.
-
-    Args:
-        none_is_leaf: True makes None a leaf; otherwise it is a node without children.
-        namespace: Classes registered in this namespace are nodes, too.
 
     >>> dagspec_none(), dagspec_none(none_is_leaf=True)
     (PyDagSpec(None), PyDagSpec(*, NoneIsLeaf))
@@ -55,9 +49,6 @@ def dagspec_tuple(
 ) -> PyDagSpec:
     """The spec of a tuple with these children.
 
-    Args:
-        iterable: The specs of the children.
-
     >>> dagspec_tuple([dagspec_leaf(), dagspec_none()])
     PyDagSpec((*, None))
     """
@@ -69,9 +60,6 @@ def dagspec_list(
     iterable: Iterable[PyDagSpec] = (), /, **options: Unpack[SpecOptions]
 ) -> PyDagSpec:
     """The spec of a list with these children.
-
-    Args:
-        iterable: The specs of the children.
 
     >>> w = object()
     >>> pair = pydag.dag_structure([w, w])
@@ -91,10 +79,6 @@ def dagspec_dict(
     **kwargs: PyDagSpec,
 ) -> PyDagSpec:
     """The spec of a dict with these children.
-
-    Args:
-        mapping: The specs of the values, by key: a mapping or an iterable of pairs.
-        kwargs: More specs, by key.
 
     >>> dagspec_dict({"b": dagspec_leaf()}, a=dagspec_list())
     PyDagSpec({'a': [], 'b': *})
@@ -134,10 +118,6 @@ def dagspec_ordereddict(
 ) -> PyDagSpec:
     """The spec of an `OrderedDict` with these children.
 
-    Args:
-        mapping: The specs of the values, by key: a mapping or an iterable of pairs.
-        kwargs: More specs, by key.
-
     >>> dagspec_ordereddict({"b": dagspec_leaf()}, a=dagspec_list())
     PyDagSpec(OrderedDict({'b': *, 'a': []}))
     """
@@ -160,8 +140,6 @@ def dagspec_defaultdict(
 
     Args:
         default_factory: The factory, or None.
-        mapping: The specs of the values, by key: a mapping or an iterable of pairs.
-        kwargs: More specs, by key.
 
     >>> dagspec_defaultdict(int, {"a": dagspec_leaf()})
     PyDagSpec(defaultdict(<class 'int'>, {'a': *}))
@@ -172,15 +150,11 @@ def dagspec_defaultdict(
 
 @with_options
 def dagspec_deque(
-    iterable: Iterable[PyDagSpec] = (),
-    /,
-    maxlen: int | None = None,
-    **options: Unpack[SpecOptions],
+    iterable: Iterable[PyDagSpec] = (), /, maxlen: int | None = None, **options: Unpack[SpecOptions]
 ) -> PyDagSpec:
     """The spec of a deque with these children.
 
     Args:
-        iterable: The specs of the children.
         maxlen: The limit of the deque; if there are more children, the last ones are kept.
 
     >>> dagspec_deque([dagspec_leaf()], maxlen=3)
@@ -220,10 +194,6 @@ def dagspec_frozendict(
 ) -> PyDagSpec:
     """The spec of a `frozendict`, a class of Python 3.15 and newer, with these children.
 
-    Args:
-        mapping: The specs of the values, by key: a mapping or an iterable of pairs.
-        kwargs: More specs, by key.
-
     Raises:
         RuntimeError: This Python has no such class.
     """
@@ -232,8 +202,9 @@ def dagspec_frozendict(
         raise RuntimeError(
             "`pydag.dagspec_frozendict` requires Python 3.15+ with `frozendict` support."
         )
-    return _core.collect_specs(
-        frozendict(mapping, **kwargs), none_is_leaf=none_is_leaf, namespace=namespace
+    made = frozendict(mapping, **kwargs)  # pragma: no cover: Python 3.15
+    return _core.collect_specs(  # pragma: no cover: Python 3.15
+        made, none_is_leaf=none_is_leaf, namespace=namespace
     )
 
 

@@ -35,7 +35,7 @@ _VALUES = (
 )
 
 
-class _Opened(NamedTuple):
+class _OpenNode(NamedTuple):
     """A node of one level; no two of its slots are shared."""
 
     node: Any
@@ -55,15 +55,6 @@ class _Way(NamedTuple):
     slot: int
 
 
-def _accessor(way: _Way | None) -> optree.PyTreeAccessor:
-    """The steps of a way, from the root."""
-    steps: list[optree.PyTreeEntry] = []
-    while way is not None:
-        steps += way.parent.accessors()[way.slot]
-        way = way.above
-    return optree.PyTreeAccessor(reversed(steps))
-
-
 @with_options
 def prefix_errors(
     prefix_tree: Dag,
@@ -78,10 +69,6 @@ def prefix_errors(
     pair of a prefix node and a node of the full tree once, at its first path; then the shared
     objects of the full tree that get two answers. A prefix that is a single leaf fits any tree: the
     full tree isn't examined then, not even for a cycle.
-
-    Args:
-        prefix_tree: The prefix: each of its leaves stands for all that is below its path.
-        full_tree: The full tree.
 
     Returns:
         Functions that take a name for the prefix and return an error, a `ValueError` or, for two
@@ -134,7 +121,7 @@ def _sharing_errors(
     return _conflicts(prefix, leaves, _core.structure_below(prefix, full_tree, **options))
 
 
-def _open(node: Any, options: FlattenOptions) -> _Opened:
+def _open(node: Any, options: FlattenOptions) -> _OpenNode:
     """The node as a structure of one level."""
     is_whole = _core.is_leaf(node, **options | FlattenOptions(is_leaf=None))
     children, spec = _core.flatten_at(
@@ -142,7 +129,7 @@ def _open(node: Any, options: FlattenOptions) -> _Opened:
         "tree",
         **options | FlattenOptions(is_leaf=lambda x: is_whole or x is not node, identity="nodes"),
     )
-    return _Opened(node, children, spec)
+    return _OpenNode(node, children, spec)
 
 
 def _structure_errors(
@@ -152,16 +139,16 @@ def _structure_errors(
     errors: list[ErrorMaker] = []
     is_leaf = options.get("is_leaf")
     pending: list[tuple[_Way | None, Any, Any]] = [(None, prefix_tree, full_tree)]
-    seen: dict[tuple[int, int], Any] = {}  # owns the objects, so that no address is reused
+    visited: dict[tuple[int, int], Any] = {}  # owns the objects, so that no address is reused
     while pending:
         way, node, other = pending.pop()
-        if (id(node), id(other)) in seen or (is_leaf and is_leaf(node)):
+        if (id(node), id(other)) in visited or (is_leaf and is_leaf(node)):
             continue
         prefix = _open(node, options)
         if prefix.spec.is_leaf():
             continue
         if prefix.spec.kind not in _VALUES:
-            seen[id(node), id(other)] = node, other
+            visited[id(node), id(other)] = node, other
         problem, others = _problem(prefix, other, options)
         if problem:
             errors.append(_maker(way, problem))
@@ -172,24 +159,24 @@ def _structure_errors(
     return errors
 
 
-def _problem(prefix: _Opened, other: Any, options: FlattenOptions) -> tuple[str, list[Any]]:
+def _problem(prefix: _OpenNode, other: Any, options: FlattenOptions) -> tuple[str, list[Any]]:
     """The problem of a pair of nodes; if it is empty, the children of `other`, in order."""
     try:
         return "", prefix.spec.flatten_up_to(other)
     except ValueError:
         if problem := _difference(prefix, other, options):
             return problem, []
-        raise
+        raise  # pragma: no cover: nodes that don't fit differ
 
 
-def _difference(prefix: _Opened, other: Any, options: FlattenOptions) -> str:
+def _difference(prefix: _OpenNode, other: Any, options: FlattenOptions) -> str:
     """How two nodes differ, in words."""
     classes, are_mappings = (type(prefix.node), type(other)), prefix.spec.kind in _MAPPINGS
     if classes[0] is not classes[1] and not (are_mappings and classes[1] in _DICTS):
         return _say("types", classes, "", f"a subtree of different type\n    {classes[1]}.")
     full = _open(other, options)
     fit = _core.root_fit(prefix.spec, full.spec)
-    if fit == "fits":
+    if fit == "fits":  # pragma: no cover: then they would have been matched
         return ""
     if fit == "keys" and are_mappings:
         keys, others = prefix.spec.entries(), full.spec.entries()
@@ -206,7 +193,7 @@ def _difference(prefix: _Opened, other: Any, options: FlattenOptions) -> str:
     if counts[0] != counts[1]:
         text = f"{same}{counts[1]} children."
         return _say("numbers of pytree children", classes, f"with {counts[0]} children, ", text)
-    one, two = (short_repr(opened.data()) for opened in (prefix, full))
+    one, two = (short_repr(node_of.data()) for node_of in (prefix, full))
     text = f"{same}metadata\n    {two}"
     return _say("pytree metadata", classes, f"with metadata\n    {one}\n", text)
 
@@ -232,7 +219,11 @@ def _say(what: str, classes: tuple[type, type], prefix: str, full: str) -> str:
 
 def _maker(way: _Way | None, problem: str) -> ErrorMaker:
     """A function that puts the name and the path into the text."""
-    accessor = _accessor(way)
+    steps: list[optree.PyTreeEntry] = []  # from the node to the root
+    while way is not None:
+        steps += way.parent.accessors()[way.slot]
+        way = way.above
+    accessor = optree.PyTreeAccessor(reversed(steps))
 
     def make(name: str) -> ValueError:
         path = accessor.codify(name) if accessor else f"{name} tree root"

@@ -94,12 +94,12 @@ def reexport(*, namespace: str, module: str | None = None) -> ModuleType:
     for suffix in originals:
         if module + suffix in sys.modules:
             raise ValueError(f"module {module + suffix!r} already exists")
-    made = {
+    copies = {
         suffix: ReexportedModule(module + suffix, original, namespace)
         for suffix, original in originals.items()
     }
-    for suffix, each in made.items():
+    for suffix, each in copies.items():
         sys.modules[module + suffix] = each
         if suffix:
-            setattr(made[""], suffix[1:], each)
-    return made[""]
+            setattr(copies[""], suffix[1:], each)
+    return copies[""]

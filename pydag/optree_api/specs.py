@@ -7,17 +7,16 @@ from typing import Any, SupportsIndex, SupportsInt, TypeAlias
 import optree
 
 from pydag._core import PyDagSpec
+from pydag.public.options import with_options
 from pydag.typing import Path
 
 SpecMap: TypeAlias = Callable[[PyDagSpec], PyDagSpec]
 """What a spec is transformed by."""
 
 
+@with_options
 def dagspec_paths(spec: PyDagSpec, /) -> list[Path]:
     """The path of each distinct leaf; a shared leaf has the path of its anchor.
-
-    Args:
-        spec: The spec.
 
     >>> w = object()
     >>> dagspec_paths(pydag.dag_structure({"b": w, "a": [w, 0]}))
@@ -26,11 +25,9 @@ def dagspec_paths(spec: PyDagSpec, /) -> list[Path]:
     return spec.paths()
 
 
+@with_options
 def dagspec_accessors(spec: PyDagSpec, /) -> list[optree.PyTreeAccessor]:
     """The accessor of each distinct leaf; a shared leaf has the accessor of its anchor.
-
-    Args:
-        spec: The spec.
 
     >>> [a.codify("tree") for a in dagspec_accessors(pydag.dag_structure({"a": [7, 8]}))]
     ["tree['a'][0]", "tree['a'][1]"]
@@ -38,11 +35,9 @@ def dagspec_accessors(spec: PyDagSpec, /) -> list[optree.PyTreeAccessor]:
     return spec.accessors()
 
 
+@with_options
 def dagspec_entries(spec: PyDagSpec, /) -> list[Any]:
     """The entries of the root's slots.
-
-    Args:
-        spec: The spec.
 
     >>> dagspec_entries(pydag.dag_structure({"b": 1, "a": 2}))
     ['a', 'b']
@@ -50,12 +45,9 @@ def dagspec_entries(spec: PyDagSpec, /) -> list[Any]:
     return spec.entries()
 
 
+@with_options
 def dagspec_entry(spec: PyDagSpec, index: SupportsInt | SupportsIndex, /) -> Any:
     """The entry of one of the root's slots.
-
-    Args:
-        spec: The spec.
-        index: The index of the slot; a negative one counts from the end.
 
     Raises:
         IndexError: There is no such slot.
@@ -66,13 +58,11 @@ def dagspec_entry(spec: PyDagSpec, index: SupportsInt | SupportsIndex, /) -> Any
     return spec.entry(index)
 
 
+@with_options
 def dagspec_children(spec: PyDagSpec, /) -> list[PyDagSpec]:
     """The specs of the root's children, one for each slot.
 
     Each is the structure of that child alone, without its sharing with other children.
-
-    Args:
-        spec: The spec.
 
     >>> n = [1]
     >>> dagspec_children(pydag.dag_structure((n, [n, n])))
@@ -81,12 +71,9 @@ def dagspec_children(spec: PyDagSpec, /) -> list[PyDagSpec]:
     return spec.children()
 
 
+@with_options
 def dagspec_child(spec: PyDagSpec, index: SupportsInt | SupportsIndex, /) -> PyDagSpec:
     """The spec of the child in one of the root's slots.
-
-    Args:
-        spec: The spec.
-        index: The index of the slot; a negative one counts from the end.
 
     Raises:
         IndexError: There is no such slot.
@@ -97,11 +84,9 @@ def dagspec_child(spec: PyDagSpec, index: SupportsInt | SupportsIndex, /) -> PyD
     return spec.child(index)
 
 
+@with_options
 def dagspec_one_level(spec: PyDagSpec, /) -> PyDagSpec | None:
     """The root with an unshared leaf in each of its slots; None for a leaf.
-
-    Args:
-        spec: The spec.
 
     >>> n = [1]
     >>> dagspec_one_level(pydag.dag_structure({"b": n, "a": n}))
@@ -110,11 +95,9 @@ def dagspec_one_level(spec: PyDagSpec, /) -> PyDagSpec | None:
     return spec.one_level()
 
 
+@with_options
 def dagspec_transform(
-    spec: PyDagSpec,
-    /,
-    f_node: SpecMap | None = None,
-    f_leaf: SpecMap | None = None,
+    spec: PyDagSpec, /, f_node: SpecMap | None = None, f_leaf: SpecMap | None = None
 ) -> PyDagSpec:
     """The spec with other nodes and other leaves.
 
@@ -122,7 +105,6 @@ def dagspec_transform(
     the tuple are shared.
 
     Args:
-        spec: The spec.
         f_node: Called once for each distinct node (for a tuple at each of its occurrences), after
             everything below it, with a spec of the node alone: an unshared leaf in each slot.
             Returns a spec of one level with as many slots. Sharing among its slots is ignored.
@@ -142,11 +124,11 @@ def dagspec_transform(
     return spec.transform(f_node, f_leaf)
 
 
+@with_options
 def dagspec_is_leaf(spec: PyDagSpec, /, *, strict: bool = True) -> bool:
     """Whether a spec is that of a leaf.
 
     Args:
-        spec: The spec.
         strict: False: None and a container without children also count as leaves.
 
     >>> spec = pydag.dag_structure(())
@@ -158,11 +140,9 @@ def dagspec_is_leaf(spec: PyDagSpec, /, *, strict: bool = True) -> bool:
     return spec.num_nodes == 1
 
 
+@with_options
 def dagspec_is_strict_leaf(spec: PyDagSpec, /) -> bool:
     """Whether a spec is that of a leaf, and not of a node without children.
-
-    Args:
-        spec: The spec.
 
     >>> dagspec_is_strict_leaf(pydag.dag_structure(1)), dagspec_is_strict_leaf(pydag.dagspec_none())
     (True, False)
@@ -170,11 +150,9 @@ def dagspec_is_strict_leaf(spec: PyDagSpec, /) -> bool:
     return spec.num_nodes == 1 and spec.num_leaves == 1
 
 
+@with_options
 def dagspec_is_one_level(spec: PyDagSpec, /) -> bool:
     """Whether the root is a node and all its children are leaves, shared or not.
-
-    Args:
-        spec: The spec.
 
     >>> w = object()
     >>> [dagspec_is_one_level(pydag.dag_structure(tree)) for tree in (1, [], [w, w], [[]])]
@@ -183,6 +161,7 @@ def dagspec_is_one_level(spec: PyDagSpec, /) -> bool:
     return spec.is_one_level()
 
 
+@with_options
 def dagspec_is_prefix(spec: PyDagSpec, other_spec: PyDagSpec, /, *, strict: bool = False) -> bool:
     """Whether `other_spec` is `spec` with its leaves replaced by structures.
 
@@ -192,8 +171,6 @@ def dagspec_is_prefix(spec: PyDagSpec, other_spec: PyDagSpec, /, *, strict: bool
     specs may be prefixes of each other and still differ, for example in the limit of a deque.
 
     Args:
-        spec: The spec.
-        other_spec: The other spec.
         strict: `other_spec` must share more, or have a node where `spec` has a leaf.
 
     >>> n = [1]
@@ -204,12 +181,11 @@ def dagspec_is_prefix(spec: PyDagSpec, other_spec: PyDagSpec, /, *, strict: bool
     return spec.is_prefix(other_spec, strict=strict)
 
 
+@with_options
 def dagspec_is_suffix(spec: PyDagSpec, other_spec: PyDagSpec, /, *, strict: bool = False) -> bool:
     """Whether `other_spec` is a prefix of `spec`: see `dagspec_is_prefix`.
 
     Args:
-        spec: The spec.
-        other_spec: The other spec.
         strict: `spec` must share more, or have a node where `other_spec` has a leaf.
 
     >>> dagspec_is_suffix(pydag.dag_structure([1, [2]]), pydag.dag_structure([1, 2]))

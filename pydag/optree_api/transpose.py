@@ -12,7 +12,7 @@ from typing import Unpack
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.errors import SharingError
-from pydag.public.arguments import check_function
+from pydag.public.compiled import check_function
 from pydag.public.options import with_options
 from pydag.structure.listing import Listing, step_text
 from pydag.structure.text import short_repr
@@ -22,11 +22,7 @@ _LONGEST = 100  # steps of a path, or nodes of a structure, that are written out
 
 
 def dag_transpose(
-    outer_spec: PyDagSpec,
-    inner_spec: PyDagSpec,
-    tree: Dag,
-    /,
-    is_leaf: IsLeaf | None = None,
+    outer_spec: PyDagSpec, inner_spec: PyDagSpec, tree: Dag, /, is_leaf: IsLeaf | None = None
 ) -> Dag:
     """Turn a tree of the outer structure, which holds trees of the inner one, inside out.
 
@@ -212,8 +208,6 @@ def dag_transpose_map(
 
     Args:
         func: Gets the leaf, and the part of each of `rests` at its place. Returns a tree.
-        inner_treespec: The structure of the function's results. Left out: that of the first result,
-            sharing included.
 
     Raises:
         ValueError: There is no leaf, or a result or a rest doesn't fit.
@@ -241,8 +235,6 @@ def dag_transpose_map_with_path(
 
     Args:
         func: Gets the path, the leaf, and the part of each of `rests` at its place. Returns a tree.
-        inner_treespec: The structure of the function's results. Left out: that of the first result,
-            sharing included.
 
     Raises:
         ValueError: There is no leaf, or a result or a rest doesn't fit.
@@ -271,8 +263,6 @@ def dag_transpose_map_with_accessor(
     Args:
         func: Gets the accessor, the leaf, and the part of each of `rests` at its place. Returns a
             tree.
-        inner_treespec: The structure of the function's results. Left out: that of the first result,
-            sharing included.
 
     Raises:
         ValueError: There is no leaf, or a result or a rest doesn't fit.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How names become public: functions of the core, re-exports, names that were renamed."""
+"""How functions become public: of the core, with options, with short tracebacks, at first use."""

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that many functions have: their defaults and their help, written once.
+"""The options that many functions have, their help written once; hints for names that none has.
 
 A definition takes them as `**options: Unpack[FlattenOptions]` and passes them to the core, which
 implements them. `help`, `inspect` and editors show each of them by name.
 (This module imports nothing of pydag: the reference is made from the sources alone.)
 """
 
+import difflib
 import functools
+import importlib
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, NamedTuple, NoReturn, TypeVar, get_type_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Options(NamedTuple):
+class KnownOptions(NamedTuple):
     """The options of some functions, by name.
 
     Args:
@@ -36,14 +39,8 @@ _WHERE = (
     "path counts."
 )
 
-OF_CORE = Options(
-    {
-        "is_leaf": None,
-        "none_is_leaf": False,
-        "namespace": "",
-        "identity": "all",
-        "where": None,
-    },
+OF_CORE = KnownOptions(
+    {"is_leaf": None, "none_is_leaf": False, "namespace": "", "identity": "all", "where": None},
     {
         "tree": "The DAG.",
         "is_leaf": (
@@ -61,12 +58,27 @@ OF_CORE = Options(
         ),
         "where": _WHERE,
         "predicate": _WHERE,
+        "prefix_tree": "The prefix: each of its leaves stands for all that is below its path.",
+        "full_tree": "The full tree.",
+        "other_tree": (
+            "Another tree; where either has a node, the other has such a node or a leaf."
+        ),
+        "inner_treespec": (
+            "The structure of the function's results. Left out: that of the first result, sharing "
+            "included."
+        ),
+        "spec": "The spec.",
+        "other_spec": "The other spec.",
+        "index": "The index of the slot; a negative one counts from the end.",
+        "iterable": "The specs of the children.",
+        "mapping": "The specs of the values, by key: a mapping or an iterable of pairs.",
+        "kwargs": "More specs, by key.",
     },
 )
 """The options of the functions that take a DAG apart."""
 
 
-def with_options(definition: F, known: Options = OF_CORE) -> F:
+def with_options(definition: F, known: KnownOptions = OF_CORE) -> F:
     """Give a definition a signature and a help text that list each option by name.
 
     Args:
@@ -80,7 +92,7 @@ def with_options(definition: F, known: Options = OF_CORE) -> F:
     return definition
 
 
-def expanded(definition: Callable[..., Any], known: Options = OF_CORE) -> inspect.Signature:
+def expanded(definition: Callable[..., Any], known: KnownOptions = OF_CORE) -> inspect.Signature:
     """The signature, with `**options` replaced by the options that it stands for."""
     signature = inspect.signature(definition)
     parameters = list(signature.parameters.values())
@@ -110,7 +122,7 @@ _ARGS = re.compile(
 )
 
 
-def explained(text: str, names: Iterable[str], known: Options = OF_CORE) -> str:
+def explained(text: str, names: Iterable[str], known: KnownOptions = OF_CORE) -> str:
     """A docstring whose `Args:` explain these parameters in order, options by the common text.
 
     Args:
@@ -145,3 +157,62 @@ def _first(item: str) -> str:
 @functools.cache
 def _filled(text: str) -> str:
     return textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="        ")
+
+
+_JAX = "pydag.jaxinterop"
+_OF_TORCH = (
+    *("ties", "tie_changes", "keeping_ties", "tie_again", "fsdp_groups", "tied_weights_keys"),
+    *("check_tied_weights_keys", "module_tree", "load_module_tree", "module_average"),
+)
+_INSTEAD = {
+    "check": "files are checked by the command `python -m pydag check PATH`",
+    "dag_ravel": "integrations.jax, .numpy and .torch have one each",
+    "MAX_RECURSION_DEPTH": "only memory bounds the depth of a structure",
+    "export": f"give jax.export.export a function of {_JAX}.tree.flatten's leaves",
+    "pmap": "write shard_map, or jit with shardings",
+} | dict.fromkeys(("Dag", "Module", "grad", "jaxinterop", "jit", "vmap"), f"first import {_JAX}")
+_INSTEAD |= dict.fromkeys(_OF_TORCH, "it is in pydag.integrations.torch")
+
+
+def our_name(name: str) -> str:
+    """pydag's name for optree's `name`."""
+    return re.sub("^PyTree(Spec|Def)", "PyDagSpec", re.sub("^tree|(?<=_py)tree", "dag", name))
+
+
+def missing(module: str, name: str) -> AttributeError:
+    """The error for a name that a package of pydag doesn't have, with what to write instead."""
+    error = AttributeError(f"module '{module}' has no attribute '{name}'")
+    error.name, error.obj = name, sys.modules[module]  # Python proposes names with these
+    if name[:1] == "_":
+        return error
+    packages = ["pydag", _JAX]
+    if module == _JAX:
+        packages.insert(0, importlib.import_module(f"{_JAX}.tree").__name__)
+    for package in packages:
+        for near in (our_name(name), f"dag_{name}", re.sub("^(tree|filter)_", "", name).lower()):
+            if near in getattr(sys.modules.get(package), "__all__", ()):
+                where = "" if package == module == "pydag" else f"{package}."
+                return AttributeError(f"{module} has no '{name}'; did you mean '{where}{near}'?")
+    cure = _INSTEAD.get(name)
+    for place in ("optax", "jax", "jax.lax", "jax.experimental"):
+        if module == _JAX and not cure and hasattr(sys.modules.get(place), name):
+            cure = f"write {place}.{name}, with {_JAX}.Dag around each tree"
+            if place == "optax":
+                cure = f"that is optax's\n  Give it to {_JAX}.optimizer(optax.{name}(...))."
+    return AttributeError(f"{module} has no '{name}': {cure}") if cure else error
+
+
+def raise_unexpected(keyword: str) -> NoReturn:
+    """Raises Python's TypeError for a keyword that the core, which calls this, doesn't know."""
+    frame: Any = sys._getframe(1)
+    function: Any = None  # the outermost public function of pydag
+    while frame and str(frame.f_globals.get("__package__")).startswith("pydag"):
+        if (name := frame.f_code.co_name)[0] != "_":
+            function = frame.f_globals.get(name, function)
+        frame = frame.f_back
+    same = {"where": "wrt", "wrt": "where"}.get(keyword, keyword)
+    parameters = inspect.signature(function).parameters if function else ()
+    near = difflib.get_close_matches(same, parameters, 1)
+    advice = f". Did you mean {near[0]!r}?" if near else ""
+    name = f"{function.__name__}() " if function else ""
+    raise TypeError(f"{name}got an unexpected keyword argument {keyword!r}{advice}")

@@ -10,12 +10,12 @@ import optree
 
 import pydag._core as _core
 
-from . import latest
+from .classes import attribute_of, cached_names
 from .functions import C, checked_namespace
-from .lazy import attribute_of, cached_names
 from .optree_private import GLOBAL_NAMESPACE
+from .tables import note_registered
 
-Names = tuple[str, ...]
+FieldNames = tuple[str, ...]
 
 module_listeners: list[Callable[[type], object]] = []
 """Functions that are called with each class of modules that is registered globally."""
@@ -54,7 +54,7 @@ def _is_static(field: "dataclasses.Field[object]") -> bool:
 _BOOKKEEPING = ("__pydantic_fields_set__",)
 
 
-def check_distinct(data: Names, meta: Names) -> None:
+def check_distinct(data: FieldNames, meta: FieldNames) -> None:
     """Raises `ValueError` for a name that is given twice."""
     if both := [name for name in data if name in meta]:
         raise ValueError(f"fields can't be both data and meta: {both}")
@@ -63,7 +63,7 @@ def check_distinct(data: Names, meta: Names) -> None:
             raise ValueError(f"{what} fields are named twice: {twice}")
 
 
-def check_complete(cls: type, named: Names) -> None:
+def check_complete(cls: type, named: FieldNames) -> None:
     """Checks the named fields: an object that is built has only these.
 
     Raises:
@@ -80,7 +80,7 @@ def check_complete(cls: type, named: Names) -> None:
         )
 
 
-def check_stored(cls: type, named: Names) -> None:
+def check_stored(cls: type, named: FieldNames) -> None:
     """Raises `ValueError` if a named field is a property."""
     if computed := [name for name in named if isinstance(attribute_of(cls, name), property)]:
         raise ValueError(
@@ -89,7 +89,9 @@ def check_stored(cls: type, named: Names) -> None:
         )
 
 
-def resolve(cls: type, data: Names | None, meta: Names) -> tuple[Names | None, Names, Names, Names]:
+def resolve(
+    cls: type, data: FieldNames | None, meta: FieldNames
+) -> tuple[FieldNames | None, FieldNames, FieldNames, FieldNames]:
     """(data fields, slots, meta fields, lazy attributes).
 
     Data fields `None` means every attribute that an instance has: its `__dict__`, and those of the
@@ -263,7 +265,7 @@ def _register(
     resolved = functools.partial(resolve, cls, data, meta)
     entry_type = optree.GetAttrEntry
     _core.register(cls, None, None, resolved, entry_type, namespace, has_identity, is_module)
-    latest.note(cls, lambda cls: resolve(cls, data, meta))
+    note_registered(cls, lambda cls: resolve(cls, data, meta))
     if is_module and namespace == "":
         for listener in module_listeners:
             listener(cls)

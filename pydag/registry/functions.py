@@ -17,9 +17,9 @@ import optree
 import pydag._core as _core
 from pydag.typing import FlattenFunction, UnflattenFunction
 
-from . import latest
 from .entries import RegistryEntry, get
 from .optree_private import GLOBAL_NAMESPACE
+from .tables import note_registered
 
 C = TypeVar("C", bound=type)
 
@@ -125,7 +125,7 @@ def register_pydag_node(
     except BaseException:  # where warnings are errors
         _core.unregister(cls, namespace)
         raise
-    latest.note(cls)
+    note_registered(cls)
     return cls
 
 

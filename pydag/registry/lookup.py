@@ -12,6 +12,7 @@ from typing import Any
 import optree
 
 import pydag._core as _core
+from pydag.arrays.kinds import is_class_of
 
 from .optree_private import is_dict_insertion_ordered, optree_registry
 from .past_constructor import builder_of_optree
@@ -90,9 +91,8 @@ def _find_foreign(cls: type, namespace: str) -> Foreign | None:
 
 
 def _is_value(cls: type) -> bool:
-    numpy = sys.modules.get("numpy")
-    is_numpy_bool = numpy is not None and cls is getattr(numpy, "bool_", None)
-    is_value = id(cls) in _VALUE_IDS or is_numpy_bool or issubclass(cls, tuple(_value_bases))
+    is_value = id(cls) in _VALUE_IDS or issubclass(cls, tuple(_value_bases))
+    is_value = is_value or is_class_of(cls, "numpy", "bool_")
     if not is_value and not _fallbacks:
         _warn_of_module(cls)
     return is_value

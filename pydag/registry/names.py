@@ -19,7 +19,7 @@ import pydag._core as _core
 
 from . import lookup
 from .function_names import FunctionNames
-from .latest import Fields, declared_fields, in_order
+from .tables import Fields, declared_fields, in_order
 
 # The meaning of a name: the class of a node, of a namedtuple or struct sequence, a default
 # factory, or a class that is itself a value.
@@ -55,7 +55,6 @@ class UnaskedError(ValueError):
     """A file names classes that it may not use unless the reader names them.
 
     Args:
-        classes: These classes.
         where: Where the first of them appears.
     """
 
@@ -99,7 +98,6 @@ class ClassNames:
         asked: The classes that the reader of a file named. Besides them the file may use only
             classes whose code isn't run: builtin classes, and those of `register_fields`. None: any
             class, since nothing is built.
-        functions: The functions that may be named.
     """
 
     def __init__(
@@ -113,9 +111,8 @@ class ClassNames:
         self._asked = None if asked is None else _by_name(asked)
 
     @functools.cached_property
-    def _classes(
-        self,
-    ) -> dict[str, list[type]]:  # JAX's alone are many, and mostly none is asked for
+    def _classes(self) -> dict[str, list[type]]:
+        # JAX's alone are many, and mostly none is asked for.
         return _by_name(cls for group in _registered(self.namespace) for cls in group)
 
     def knows(self, cls: type) -> bool:

@@ -14,8 +14,7 @@ from typing import Any
 
 import pydag._core as _core
 
-from .class_table import bases_of, names_in
-from .lazy import cached_names
+from .classes import bases_of, cached_names, names_in
 
 Builder = Callable[[Any, Any], Any]
 """Builds an instance, given what there is beside children, and the children."""
@@ -82,10 +81,10 @@ def _past(cls: type, fields: dict[str, Any], names: list[str], refusal: Exceptio
             f"constructor {', '.join(lost)} would be missing\n"
             "  Declare each as a field, or compute it in a functools.cached_property."
         ) from refusal
-    made: Any = object.__new__(cls)
+    instance: Any = object.__new__(cls)
     for name, value in fields.items():
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(instance, name, value)
+    return instance
 
 
 def _stored_in(instance: Any) -> list[str]:

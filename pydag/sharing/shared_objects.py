@@ -5,16 +5,13 @@ from typing import Unpack
 
 import pydag._core as _core
 from pydag.public.options import with_options
+from pydag.structure.spec_methods import SharedObject, shared_of_spec
 from pydag.typing import Dag, IsLeaf, KeywordOptions
-
-from .shared_object import SharedObject, shared_of_spec
 
 
 @with_options
 def shared_objects(
-    tree: Dag,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: Dag, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> list[SharedObject]:
     """The shared objects of a DAG, and the slots that hold them.
 

@@ -4,19 +4,73 @@
 A path is a tuple of entries, as `dag_paths` gives them, or an accessor, as `dag_accessors` does.
 """
 
+import functools
 import threading
 from collections.abc import Callable
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import optree
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.arrays.bytes import same_bytes
+from pydag.arrays.kinds import looks_like_array
 from pydag.public.options import with_options
-from pydag.sharing.paths import suggests_paths
 from pydag.sharing.refs import copy_of_leaf
+from pydag.structure.listing import Listing
+from pydag.structure.near import Near
 from pydag.structure.text import short_repr
 from pydag.typing import Dag, FlattenOptions, Leaf, Path
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def suggests_paths(function: F) -> F:
+    """Lets the errors about paths of a function of a tree and of paths say which path is meant."""
+
+    @functools.wraps(function)
+    def checked(tree: Dag, *paths: Any, **options: Any) -> Any:
+        for path in paths:
+            if type(path) is not tuple and not isinstance(path, optree.PyTreeAccessor):
+                raise TypeError(
+                    f"a path is a tuple of entries or an accessor, got {short_repr(path)}"
+                    f"{_instead(path, _near(tree, options))}"
+                )
+        try:
+            return function(tree, *paths, **options)
+        except ValueError as error:
+            for path in paths:
+                if f"nothing at the path {short_repr(path)}\n" in str(error):
+                    found = _near(tree, options).path(_text(path))
+                    if found is not None:
+                        error.args = (f"{error}\n  Did you mean {short_repr(found)}?",)
+            raise
+
+    return checked  # type: ignore[return-value]  # it takes and returns the same
+
+
+def _near(tree: Dag, options: dict[str, Any]) -> Near:
+    return Near(Listing.of(_core.structure(tree, **options)))
+
+
+def _text(entries: Any) -> str:
+    return "/".join(map(str, entries))  # also of the keys of JAX
+
+
+def _instead(path: object, near: Near) -> str:
+    items = list(path) if isinstance(path, list | set | dict) else []
+    if items and all(isinstance(item, tuple | list | optree.PyTreeAccessor) for item in items):
+        return "\n  Give each path as an argument of its own: (tree, *paths)."
+    found = near.path(_text(items) if items else str(path))
+    if found is not None:
+        one = " for one entry" if len(found) == 1 and not items else ""
+        return f"\n  Write {short_repr(found)}{one}."
+    each = [near.path(str(item)) for item in items]
+    if items and None not in each:
+        return f"\n  Give each path as an argument of its own: {', '.join(map(short_repr, each))}."
+    there = near.paths()
+    return f"\n  Write a tuple, such as {' or '.join(map(short_repr, there))}." if there else ""
+
 
 T = TypeVar("T")
 
@@ -27,11 +81,11 @@ def _path(path: PathLike) -> Path:
     return tuple(path.path) if isinstance(path, optree.PyTreeAccessor) else path
 
 
-class _Calls(threading.local):
+class _Unties(threading.local):
     count = 0
 
 
-_calls = _Calls()
+_calls = _Unties()
 
 
 def num_unties() -> int:
@@ -46,12 +100,7 @@ def note_untie() -> None:
 
 @with_options
 @suggests_paths
-def tie(
-    tree: T,
-    path: PathLike,
-    *paths: PathLike,
-    **options: Unpack[FlattenOptions],
-) -> T:
+def tie(tree: T, path: PathLike, *paths: PathLike, **options: Unpack[FlattenOptions]) -> T:
     """A new tree with the part at `path` also at all the other paths.
 
     The argument is unchanged; the leaves are the same objects. A path that leads through a shared
@@ -83,11 +132,7 @@ def tie(
 
 @with_options
 @suggests_paths
-def untie(
-    tree: T,
-    *paths: PathLike,
-    **options: Unpack[FlattenOptions],
-) -> T:
+def untie(tree: T, *paths: PathLike, **options: Unpack[FlattenOptions]) -> T:
     """A new tree in which each of the paths leads to its own copy of the part there.
 
     A container is copied with everything below it; leaves are copied by `copy.copy`, and a ref of
@@ -97,11 +142,11 @@ def untie(
 
     Args:
         paths: A path that leads through a shared object names a slot within it, so the change shows
-            at all of its paths.
+            at all of its paths, and in copies that other paths make of it.
 
     Raises:
         ValueError: A path doesn't exist; nothing at the paths, or below them, is shared; or the
-            tree without sharing would be too large.
+            tree without sharing would be too large, or the copies too many.
 
     >>> layer = [1.0]
     >>> model = untie({"encoder": layer, "decoder": layer}, ("encoder",))
@@ -119,17 +164,12 @@ def untie(
 
 def _are_equal(a: Leaf, b: Leaf) -> bool:
     """Whether two copies of a leaf are equal: dtype, shape, bytes; of numbers, type, value."""
-    dtype, shape = getattr(a, "dtype", None), getattr(a, "shape", None)
-    if dtype is None or shape is None:
+    if not looks_like_array(a):
         return type(a) is type(b) and type(a) in _PLAIN and (a == b or (a != a and b != b))
-    if (dtype, shape) != (getattr(b, "dtype", None), getattr(b, "shape", None)):
+    if not (looks_like_array(b) and hasattr(a, "__array__") and hasattr(b, "__array__")):
         return False
-    if not (hasattr(a, "__array__") and hasattr(b, "__array__")):
-        return False
-    import numpy as np  # here: code with such leaves has NumPy
-
     try:
-        return bool(np.asarray(a).tobytes() == np.asarray(b).tobytes())
+        return bool(a.dtype == b.dtype) and same_bytes(a, b)
     except Exception:  # a tracer: its value isn't known
         return False
 
@@ -162,6 +202,8 @@ def retie(spec: PyDagSpec, tree: Dag, combine: Callable[[Leaf, Leaf], Leaf] | No
     >>> retie(pydag.dag_structure([int, w, w]), [int, [0.5], [0.25]], lambda a, b: a + b)
     [<class 'int'>, [0.75], [0.75]]
     """
+    if isinstance(tree, PyDagSpec) and not isinstance(spec, PyDagSpec):
+        raise TypeError("retie takes the spec before the tree\n  Swap them: retie(spec, tree).")
     if combine is not None and not callable(combine):
         raise TypeError(f"combine must be a function of two leaves or None, got {combine!r}")
     return _core.retie(spec, tree, _are_equal, combine)

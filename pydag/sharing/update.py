@@ -32,11 +32,7 @@ def _is_frozen(cls: type) -> bool:
 
 @with_options
 def dag_replace(
-    tree: T,
-    old: Any,
-    new: Any,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: T, old: Any, new: Any, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> T:
     """A new tree with `new` in every slot that held the very object `old`.
 
@@ -64,10 +60,7 @@ def dag_replace(
 
 @with_options
 def dag_combine(
-    *trees: Dag,
-    is_leaf: IsLeaf | None = None,
-    namespace: str = "",
-    identity: Identity = "all",
+    *trees: Dag, is_leaf: IsLeaf | None = None, namespace: str = "", identity: Identity = "all"
 ) -> Dag:
     """One tree from several with the same structure: at each place the first that isn't None.
 
@@ -102,10 +95,7 @@ def dag_combine(
 
 @with_options
 def dag_update(
-    target: T,
-    source: Dag,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    target: T, source: Dag, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> T:
     """Write the leaves of `source` into the objects of `target`; returns `target`.
 

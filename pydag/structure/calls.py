@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import pydag._core as _core
 from pydag.registry.function_names import function_name
-from pydag.registry.weak_table import WeakTable
+from pydag.registry.tables import WeakTable
 
 from .text import short_repr
 
-Options = tuple[tuple[str, Any], ...]
+CallOptions = tuple[tuple[str, Any], ...]
 """Keyword arguments by name, in the order of the names."""
 
 
@@ -35,7 +35,7 @@ class Applied(functools.partial[Any]):
             return Applied(f.func, *f.args, **f.keywords)
         return f
 
-    def options(self) -> Options:
+    def options(self) -> CallOptions:
         """The keyword arguments."""
         return tuple(sorted(self.keywords.items()))
 
@@ -66,7 +66,7 @@ class Call(NamedTuple):
     """The function of a node that represents a call."""
 
     f: Any
-    options: Options
+    options: CallOptions
 
     def text(self, arguments: list[str]) -> str:
         """The whole call as text."""
@@ -138,5 +138,5 @@ def function_text(f: Any) -> str:
     return str(name).rpartition("<locals>.")[2]
 
 
-def _keywords(options: Options) -> list[str]:
+def _keywords(options: CallOptions) -> list[str]:
     return [f"{name}={short_repr(value)}" for name, value in options]

@@ -12,10 +12,9 @@ import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
 from pydag.registry.names import ClassNames, UnaskedError, class_name
-from pydag.structure.kinds import NODE_KINDS, NodeKind
-from pydag.structure.listing import Listing, shorten
+from pydag.structure.listing import NODE_KINDS, Listing, NodeKind, shorten
 
-from .document_listing import Row, plain_ref, records_of
+from .document_listing import NodeRow, plain_ref, records_of
 from .values import decode
 
 VERSION = 1
@@ -94,7 +93,7 @@ class Document:
     def __init__(self) -> None:
         self.none_is_leaf = False
         self.namespace = ""
-        self.rows: tuple[Row, ...] = ()
+        self.rows: tuple[NodeRow, ...] = ()
         self.refs: list[dict[str, Any]] = []
 
     @classmethod
@@ -128,10 +127,10 @@ class Document:
         """The number of distinct leaves."""
         return sum(row[0] == "leaf" for row in self.rows)
 
-    def _read_rows(self, nodes: list[Any]) -> tuple[Row, ...]:
+    def _read_rows(self, nodes: list[Any]) -> tuple[NodeRow, ...]:
         leaf = "leaf", False, 0
-        known: dict[tuple[Any, ...], Row] = {}  # most nodes are like an earlier one
-        rows: list[Row] = []
+        known: dict[tuple[Any, ...], NodeRow] = {}  # most nodes are like an earlier one
+        rows: list[NodeRow] = []
         for i, node in enumerate(nodes):
             if node == "*":
                 rows.append(leaf)
@@ -146,7 +145,7 @@ class Document:
             rows.append(row)
         return tuple(rows)
 
-    def _row(self, position: int, node: Any) -> Row:
+    def _row(self, position: int, node: Any) -> NodeRow:
         if node is None:
             return "None", False, 0
         if type(node) is int:
@@ -183,7 +182,6 @@ class Document:
         Args:
             namespace: Where classes are looked up; None: the namespace of the document.
             asked: The classes that the reader named (see `ClassNames`).
-            functions: The functions that the file may name.
         """
         space = self.namespace if namespace is None else namespace
         _core.check_namespace(space)
@@ -270,8 +268,8 @@ def _state_ref(ref: dict[str, Any], names: dict[str, ClassNames], space: str) ->
         return keys, tuple(ref["order"]) if "order" in ref else None
     if "node" in ref:
         is_global = decode(ref["namespace"], None) == "" and names[""].has(ref["node"])
-        seen = names["" if is_global else space]
-        return seen.find(ref["node"], "node"), seen.namespace
+        class_names = names["" if is_global else space]
+        return class_names.find(ref["node"], "node"), class_names.namespace
     if "class" in ref:
         return _tuple_class(ref["class"], names[space])
     if "factory" in ref:

@@ -4,13 +4,12 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .kinds import NODE_KINDS
-from .listing import Record
+from .listing import NODE_KINDS, Record
 from .values import decode
 
 # A node in the core's form: the name of its kind, is_anchor, the number of children (for an alias
 # the number of its anchor), the index of each reference.
-Row = tuple[Any, ...]
+NodeRow = tuple[Any, ...]
 _ROLES = {kind.name: kind.roles for kind in NODE_KINDS}
 
 
@@ -27,7 +26,7 @@ def plain_ref(ref: dict[str, Any]) -> Any:
     return ref.get("node", ref.get("class", ref.get("factory")))
 
 
-def records_of(rows: Iterable[Row], refs: list[Any]) -> list[Record]:
+def records_of(rows: Iterable[NodeRow], refs: list[Any]) -> list[Record]:
     """A record for each node, as in the core's listing, of a structure with these references."""
     records: list[Record] = []
     open_nodes: list[tuple[dict[str, Any], Iterator[int]]] = []  # with the numbers of next children

@@ -38,7 +38,7 @@ def _factory(x: Any, names: ClassNames) -> str | None:
     raise UnwritableError(f"the default factory {x!r}, which is no builtin or registered class")
 
 
-class _Writer:
+class _JsonWriter:
     """Writes the nodes and references of a spec."""
 
     def __init__(self, spec: PyDagSpec) -> None:
@@ -106,7 +106,7 @@ def document_of(spec: PyDagSpec) -> dict[str, Any]:
         TypeError: A key, aux_data or a meta field can't be written; the error names the path.
         ValueError: Two registered classes have one name.
     """
-    writer = _Writer(spec)
+    writer = _JsonWriter(spec)
     try:
         return writer.document()
     except (UnwritableError, ValueError) as error:

@@ -5,15 +5,12 @@ The core makes the list (`PyDagSpec._listing`); nothing here inspects an object 
 """
 
 import functools
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.structure.kinds import MAPPINGS, NAMED
 from pydag.typing import Path
-
-from .walk import Walk
 
 
 class Record(NamedTuple):
@@ -180,3 +177,64 @@ class Listing:
             if position in targets:
                 numbers[targets[position]] += numbers[position]
         return numbers
+
+
+T = TypeVar("T")
+
+
+class Walk(Generic[T]):
+    """Iterates over things, depth first; the loop adds the things below each of them.
+
+    It owns every thing that it has visited, so a key may contain an `id`.
+
+    Args:
+        key: Things with equal keys count as one; None: equal things do.
+    """
+
+    def __init__(self, first: Iterable[T], key: Callable[[T], Hashable] | None = None) -> None:
+        self._key = key
+        self._met: dict[Any, T] = {}
+        self._waiting: list[T] = []
+        self.add(list(first))
+
+    def add(self, below: Sequence[T]) -> None:
+        """Visits these next, in their order, and then the things that already wait."""
+        self._waiting.extend(reversed(below))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        while self._waiting:
+            thing = self._waiting.pop()
+            key = thing if self._key is None else self._key(thing)
+            if key not in self._met:
+                self._met[key] = thing
+                return thing
+        raise StopIteration
+
+
+class NodeKind(NamedTuple):
+    """A kind of node.
+
+    The roles of its references are "keys", "names", "class", "default_factory", "maxlen",
+    "registration", "aux_data", "meta" and "entries".
+    """
+
+    name: str  # in listings
+    roles: tuple[str, ...]
+    is_mapping: bool  # all mappings match one another
+    has_identity: bool  # False for a value, which can't be shared
+
+
+NODE_KINDS = tuple(NodeKind._make(row) for row in _core.node_kinds())
+MAPPINGS = frozenset(kind.name for kind in NODE_KINDS if kind.is_mapping)
+# Their children are found by a key or by the name of a field.
+NAMED = frozenset(kind.name for kind in NODE_KINDS if {"keys", "names"} & set(kind.roles))
+# The content of these kinds besides children: the last field of a record of a listing.
+DETAILS = {
+    kind.name: role
+    for kind in NODE_KINDS
+    for role in kind.roles
+    if role in ("aux_data", "default_factory", "maxlen", "meta")
+}

@@ -25,13 +25,13 @@ _MOST_WORDS = 20
 _WORD = re.compile(r"[^./\[\]'\"^$\\()]+")
 
 
-class _Step(NamedTuple):
+class _PathStep(NamedTuple):
     entry: Any
     text: str  # as Python text: `.name` or `[entry]`
     spellings: tuple[tuple[str, ...], ...]  # each a row of words
 
 
-_Way = tuple[_Step, ...]
+_PathSteps = tuple[_PathStep, ...]
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -48,10 +48,10 @@ class Near:
 
     def __init__(self, listing: Listing, depth: int = 0) -> None:
         self._listing, self._depth = listing, depth
-        self._steps: dict[int, _Step] = {}
+        self._steps: dict[int, _PathStep] = {}
         self._ways = list(itertools.islice(self._all_ways(), _MOST_PATHS))
 
-    def _all_ways(self) -> Iterator[_Way]:
+    def _all_ways(self) -> Iterator[_PathSteps]:
         """The first way to each leaf, and then the others."""
         listing = self._listing
         others: list[Iterator[list[int]]] = []
@@ -62,10 +62,10 @@ class Near:
         for way in itertools.chain.from_iterable(others if listing.slots else ()):
             yield self._way(way)
 
-    def _way(self, positions: Sequence[int]) -> _Way:
+    def _way(self, positions: Sequence[int]) -> _PathSteps:
         return tuple(map(self._step, positions[self._depth : self._depth + _LONGEST_PATH]))
 
-    def _step(self, position: int) -> _Step:
+    def _step(self, position: int) -> _PathStep:
         known = self._steps.get(position)
         if known is None:
             record = self._listing.records[position]
@@ -75,14 +75,15 @@ class Near:
                 parent = self._listing.records[self._listing.parents[position]]
                 names.append(str(entry - parent.num_children))
             spellings = tuple(map(_words, names))
-            known = self._steps[position] = _Step(entry, step_text(record), spellings)
+            known = self._steps[position] = _PathStep(entry, step_text(record), spellings)
         return known
 
-    def texts(self, text: str) -> list[str]:
-        """Paths with a similar spelling; else the first ones. The middle of none is left out."""
+    def texts(self, text: str, patterns: Sequence[str] = ()) -> list[str]:
+        """Paths that patterns match; else of a similar spelling; else the first ones, all whole."""
         found = dict.fromkeys(_joined(step.text for step in way) for way in self._ways)
         paths = [path for path in found if len(path) <= _LONGEST_TEXT]
-        return difflib.get_close_matches(text, paths, n=3, cutoff=0.5) or paths[:3]
+        matched = [path for path in paths if any(_fits(path, pattern) for pattern in patterns)]
+        return matched[:3] or difflib.get_close_matches(text, paths, 3, 0.5) or paths[:3]
 
     def patterns(self, text: str) -> list[str]:
         """Patterns that say of existing paths what the text may mean, the likeliest first."""
@@ -131,7 +132,7 @@ def _nearest(word: str, names: set[str]) -> str:
     return (same or difflib.get_close_matches(word, sorted(names), 1, 0.6) or [word])[0]
 
 
-def _aligned(words: Sequence[str], way: Sequence[_Step]) -> list[str] | None:
+def _aligned(words: Sequence[str], way: Sequence[_PathStep]) -> list[str] | None:
     """The steps that the words spell, a star for what lies between and below; None if they don't.
 
     The core checks what is made of it, so an answer needn't be exact.

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pydag._core as _core
-from pydag.registry.class_table import ClassTable, bases_of, names_in
-from pydag.registry.lazy import cached_names
+from pydag.registry.classes import bases_of, cached_names, names_in
+from pydag.registry.tables import ClassTable
 
-from .listing import shorten
-from .walk import Walk
+from .listing import Walk, shorten
 
 ATOMS = (str, bytes, bool, int, type(None))
 
@@ -41,12 +40,11 @@ class Step(NamedTuple):
 
 
 def steps(
-    first: Step, opened: Callable[[Any], Parts | None], namespace: str | None = None
+    first: Step, parts_of: Callable[[Any], Parts | None], namespace: str | None = None
 ) -> Iterator[Step]:
     """Everything that something leads to, itself included, each thing once; text is left out.
 
     Args:
-        opened: Says what a leaf leads to.
         namespace: That in which nodes are opened; None if they aren't.
     """
     plain = (*ATOMS, float)
@@ -56,7 +54,7 @@ def steps(
         is_node = namespace is not None and not _core.is_leaf(step.item, namespace=namespace)
         found = _leaves(step, namespace or "") if is_node else None
         if found is None:
-            pairs = opened(step.item) or ()
+            pairs = parts_of(step.item) or ()
             found = [Step(part, step, way) for way, part in pairs if type(part) not in plain]
         walk.add(found)
 

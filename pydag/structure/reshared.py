@@ -1,42 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structures that differ in sharing: objects that are split, leaves that become one object."""
+"""Structures made from others: shared objects are split, or leaves become one object.
+
+Leaves of one memory become one: a module's `state_dict()` makes a new tensor for each name at each
+call, and `array[:]` a new array. Their memory, not their identity, decides what is one array.
+"""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
+from pydag.arrays.memory import MemoryKey, clusters, first_overlap, place_of
+from pydag.typing import Leaf
 
-from .listing import Listing
-from .walk import Walk
+from .listing import Listing, Walk
 
 Below = Callable[[int, Any, Sequence[int]], Sequence[Any]]
 """From a node's position in the listing, its state and its children's positions: their states."""
 
 
 class Apart(NamedTuple):
-    """A structure in which shared objects were split.
-
-    Args:
-        spec: The structure.
-        leaves: For each of its leaves, which leaf it was before.
-        states: For each of its leaves, its state.
-    """
+    """A structure in which shared objects were split."""
 
     spec: PyDagSpec
-    leaves: list[int]
-    states: list[Any]
+    leaves: list[int]  # which leaf each was before
+    states: list[Any]  # the state of each leaf
 
 
 def apart(listing: Listing, spec: PyDagSpec, state: Hashable, below: Below) -> Apart:
     """Splits each shared object into one object for each state in which it is reached.
 
     No object of the user is built for that.
-
-    Args:
-        listing: Of `spec`.
-        state: The state of the root.
-        below: Gives the states of children.
     """
     rows, refs = _core.nodes_of(spec)
     found = list[tuple[Any, ...]]()
@@ -63,7 +57,6 @@ def in_common(spec: PyDagSpec, others: Sequence[PyDagSpec]) -> Apart:
     """Splits each shared object that is two objects in one of several other structures.
 
     Args:
-        spec: The structure.
         others: Structures with the same nodes. A part that has other nodes splits nothing.
     """
     listing, found = Listing.of(spec), list(map(Listing.of, others))
@@ -88,7 +81,6 @@ def with_merged_leaves(spec: PyDagSpec, same: Mapping[int, int]) -> PyDagSpec:
     """The structure in which earlier leaves replace some leaves.
 
     Args:
-        spec: The structure.
         same: Maps the number of each replaced leaf to the number of the earlier leaf that takes its
             places.
     """
@@ -110,11 +102,11 @@ def _spec_of(spec: PyDagSpec, rows: Sequence[tuple[Any, ...]], refs: Any) -> PyD
     """A structure from the rows of its nodes; an alias has the place of its anchor among them."""
     places = sorted({row[2] for row in rows if row[0] == "alias"})
     anchors = {place: number for number, place in enumerate(places)}
-    made = tuple(
+    nodes = tuple(
         ("alias", False, anchors[row[2]]) if row[0] == "alias" else (row[0], i in anchors, *row[2:])
         for i, row in enumerate(rows)
     )
-    return _core.spec_from_nodes(spec.none_is_leaf, spec.namespace, made, refs)
+    return _core.spec_from_nodes(spec.none_is_leaf, spec.namespace, nodes, refs)
 
 
 def matched(a: Listing, b: Listing) -> list[tuple[int, int]] | None:
@@ -130,3 +122,33 @@ def matched(a: Listing, b: Listing) -> list[tuple[int, int]] | None:
                 return None
             walk.add([(a.target(child), b.target(match))])
     return found
+
+
+class OneEach(NamedTuple):
+    """Leaves with different memory, and their structure."""
+
+    leaves: list[Leaf]
+    spec: PyDagSpec
+    kept: Sequence[int]  # the former number of each leaf
+    overlap: tuple[int, int] | None  # two leaves that share bytes, and aren't one array
+
+
+def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
+    """Makes leaves that are one memory one leaf. Those without elements have none."""
+    same: dict[int, int] = {}  # the number of a leaf that goes, and of the one that stays
+    overlap = None
+    values = frozenset(_core.value_leaves(spec))  # they have no identity, not even by their memory
+    for cluster in clusters(leaves, values):
+        first: dict[MemoryKey, int] = {}
+        for i in sorted(cluster):
+            place = place_of(leaves[i])
+            if place is not None and first.setdefault(place, i) != i:
+                same[i] = first[place]
+        overlap = overlap or first_overlap(first)
+    if not same:
+        return OneEach(list(leaves), spec, range(len(leaves)), overlap)
+    kept = [i for i in range(len(leaves)) if i not in same]
+    new = {i: number for number, i in enumerate(kept)}
+    if overlap is not None:
+        overlap = new[overlap[0]], new[overlap[1]]
+    return OneEach([leaves[i] for i in kept], with_merged_leaves(spec, same), kept, overlap)

@@ -16,8 +16,8 @@ import sys
 import types
 from typing import Any
 
-# In these modules only arrays have a long `repr`.
-_BRIEF_MODULES = ("numpy", "jax", "jaxlib", "ml_dtypes")
+from pydag.arrays.kinds import LIBRARIES, array_outline, module_of, outline
+
 _ADDRESS = re.compile("( object| instance)? at 0x[0-9a-fA-F]+")
 _UNNAMED = "unnamed field"  # as CPython calls it
 # Structures of other libraries, without sharing: their texts must not look like a PyDagSpec.
@@ -37,37 +37,6 @@ def _is_filled(x: Any) -> bool:
     The garbage collector doesn't report unset items; reading one would crash.
     """
     return len(gc.get_referents(x)) == len(x)
-
-
-def _module(cls: type) -> str:
-    """The name of the class's module, even if the class overrides it."""
-    name = getattr(cls, "__module__", None)
-    return name if isinstance(name, str) else "?"
-
-
-# How the names of dtypes are shortened, as JAX writes them.
-_KINDS = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
-
-
-def outline(array: Any) -> str | None:
-    """An array by its dtype and shape, such as `f32[128,64]`; None for other objects.
-
-    Only objects of NumPy's and JAX's classes are inspected: others may return any shape.
-    """
-    numpy = sys.modules.get("numpy")
-    if numpy is None or isinstance(array, numpy.generic):
-        return None
-    shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
-    if not isinstance(shape, tuple) or dtype is None:
-        return None
-    name = str(getattr(dtype, "name", dtype))
-    kind = next((kind for kind in _KINDS if name.startswith(kind)), "")
-    return f"{_KINDS.get(kind, '')}{name[len(kind) :]}[{','.join(map(str, shape))}]"
-
-
-def array_outline(x: Any) -> str | None:
-    """Like `outline`, for any object: None unless its class is NumPy's or JAX's."""
-    return outline(x) if _module(type(x)).partition(".")[0] in _BRIEF_MODULES else None
 
 
 _FROZEN_DICT = getattr(builtins, "frozendict", None)
@@ -91,41 +60,41 @@ class _ShortRepr(reprlib.Repr):
             return f"<{cls.__name__} of {len(x)} that isn't filled yet>"
         if cls in (tuple, list, dict, set, frozenset, collections.deque, str, bytes, int):
             return super().repr1(x, level)
-        if _module(cls).startswith("pydag.") and hasattr(cls, "_brief_repr"):
+        if module_of(cls).startswith("pydag.") and hasattr(cls, "_brief_repr"):
             return self.shortened(_ADDRESS.sub("", x._brief_repr()))
         if isinstance(x, tuple) and (names := self._names(cls)) is not None:
             is_namedtuple = hasattr(cls, "_fields")
-            name = cls.__name__ if is_namedtuple else f"{_module(cls)}.{cls.__qualname__}"
+            name = cls.__name__ if is_namedtuple else f"{module_of(cls)}.{cls.__qualname__}"
             if level <= 0:
                 return f"{name}(...)"
             shown = itertools.islice(zip(names, x, strict=False), self.maxtuple)
             pairs = [f"{label}={self.repr1(item, level - 1)}" for label, item in shown]
             return f"{name}({', '.join(pairs + ['...'] * (len(x) > len(pairs)))})"
         if cls is collections.OrderedDict:
-            if sys.version_info >= (3, 12):
-                return f"OrderedDict({self.repr_dict(x, level) if x else ''})"
-            return f"OrderedDict({self.repr_list(list(x.items()), level) if x else ''})"
-        if cls is _FROZEN_DICT:
+            if sys.version_info < (3, 12):  # pragma: no cover: Python 3.11
+                return f"OrderedDict({self.repr_list(list(x.items()), level) if x else ''})"
+            return f"OrderedDict({self.repr_dict(x, level) if x else ''})"
+        if cls is _FROZEN_DICT:  # pragma: no cover: Python 3.15
             return f"frozendict({self.repr_dict(x, level) if x else ''})"
         if cls is collections.defaultdict:
             factory = self.repr1(x.default_factory, level - 1)
             return f"defaultdict({factory}, {self.repr_dict(x, level)})"
-        if (foreign := _FOREIGN_SPECS.get(f"{_module(cls)}.{cls.__qualname__}")) is not None:
+        if (foreign := _FOREIGN_SPECS.get(f"{module_of(cls)}.{cls.__qualname__}")) is not None:
             return foreign
-        is_brief = _module(cls).partition(".")[0] in _BRIEF_MODULES
+        is_brief = module_of(cls).partition(".")[0] in LIBRARIES
         if is_brief and (array := outline(x)) is not None:
             return array
         has_default = getattr(cls, "__repr__", None) is object.__repr__
         if x is None or isinstance(x, (*_BRIEF, type)) or is_brief or has_default:
             return self.repr_instance(x, level)
-        return f"<{_module(cls)}.{cls.__qualname__}>"
+        return f"<{module_of(cls)}.{cls.__qualname__}>"
 
     def repr_instance(self, x: Any, level: int) -> str:
         """The object without its address, which means nothing to a reader."""
         try:
             text = repr(x)
         except Exception:
-            text = f"<{_module(type(x))}.{type(x).__qualname__}>"
+            text = f"<{module_of(type(x))}.{type(x).__qualname__}>"
         return self.shortened(_ADDRESS.sub("", text))
 
     @staticmethod
@@ -203,3 +172,26 @@ def fields_repr(x: Any) -> str:
     """The `__repr__` of a dataclass whose values may be shared many times."""
     shown = (f"{name}={bounded_repr(getattr(x, name))}" for name in x.__dataclass_fields__)
     return f"{type(x).__qualname__}({', '.join(shown)})"
+
+
+def unopened_hint(leaf: object) -> str | None:
+    """What to do about an object that is a leaf, though it has attributes; None for other leaves.
+
+    Args:
+        leaf: Only its attributes are looked at.
+    """
+    try:
+        attributes = object.__getattribute__(leaf, "__dict__")
+    except (AttributeError, TypeError):
+        return None
+    if type(attributes) is not dict or array_outline(leaf) is not None:
+        return None
+    if not attributes or "__wrapped__" in attributes:  # a function that stands for another one
+        return None
+    held = [name for name, value in attributes.items() if array_outline(value) is not None]
+    arrays = f", and holds arrays, as in its attribute {held[0]!r}" if held else ""
+    cls = type(leaf)
+    return (
+        f"The leaf is an object of the class {cls.__qualname__}, which is not registered{arrays}: "
+        f"pydag.register_fields({cls.__name__}) makes such objects nodes."
+    )

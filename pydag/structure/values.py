@@ -20,10 +20,10 @@ import binascii
 import math
 import re
 import struct
-import sys
 from collections.abc import Callable
 from typing import Any
 
+from pydag.arrays.kinds import is_class_of
 from pydag.registry.function_names import function_name
 from pydag.registry.names import ClassNames, class_name
 
@@ -33,11 +33,6 @@ _DEEPEST = 100  # tuples in tuples; readers of JSON have limits
 _LARGEST = 1_000_000  # items in one value
 _PLAIN_INT = 2**53
 _CONSTANTS = {"Ellipsis": ..., "NotImplemented": NotImplemented}
-
-
-def _is_numpy_bool(x: object) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and type(x) is numpy.bool_
 
 
 def _encode_float(x: float) -> Any:
@@ -125,7 +120,7 @@ def encode_leaf(x: Any, names: ClassNames) -> Any:
     """A leaf that is a value, as JSON. Raises `UnwritableError`."""
     if (write := _ENCODE_LEAF.get(type(x))) is not None:
         return write(x)
-    return {"numpy.bool": bool(x)} if _is_numpy_bool(x) else encode(x, names)
+    return {"numpy.bool": bool(x)} if is_class_of(type(x), "numpy", "bool_") else encode(x, names)
 
 
 def _text(x: Any) -> str:
@@ -137,18 +132,13 @@ def _text(x: Any) -> str:
 def _decode_float(x: Any) -> float:
     if not re.fullmatch("[0-9a-f]{16}", _text(x)):
         raise ValueError("a float is written as 16 hexadecimal digits")
-    value = struct.unpack(">d", bytes.fromhex(x))[0]
-    return float(value)
+    return float(struct.unpack(">d", bytes.fromhex(x))[0])
 
 
 def _decode_int(x: Any) -> int:
     if not re.fullmatch("-?0x[0-9a-f]+", _text(x)):
         raise ValueError("an integer is written as hexadecimal digits behind 0x")
     return int(x, 16)
-
-
-def _decode_str(x: Any) -> str:
-    return bytes.fromhex(_text(x)).decode("utf-8", "surrogatepass")
 
 
 def _decode_bytes(x: Any) -> bytes:
@@ -182,7 +172,7 @@ def _numpy_bool(x: Any) -> Any:
 _DECODE: dict[str, Callable[[Any], Any]] = {
     "int": _decode_int,
     "float": _decode_float,
-    "str": _decode_str,
+    "str": lambda x: bytes.fromhex(_text(x)).decode("utf-8", "surrogatepass"),
     "bytes": _decode_bytes,
 }
 _DECODE_LEAF: dict[str, Callable[[Any], Any]] = {

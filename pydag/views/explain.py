@@ -7,16 +7,15 @@ from typing import NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.structure.kinds import MAPPINGS, NAMED
-from pydag.structure.listing import Listing
+from pydag.structure.listing import MAPPINGS, NAMED, Listing
 
 from .html import escaped
 from .leaves import Infos, cut
-from .model import Model, Row
+from .model import Row, ViewModel
 from .text import row_text
 
 
-class Pair(NamedTuple):
+class TreeLine(NamedTuple):
     """A line: a node of each side, or a node of only one side."""
 
     level: int
@@ -32,24 +31,21 @@ class _Comparison:
         self._sides = left, right
         self._partner: dict[int, int] = {}  # of each node on the left
 
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[TreeLine]:
         """The lines, in order."""
         pending: list[tuple[int, int | None, int | None]] = [(0, 0, 0)]
         while pending:
             level, a, b = pending.pop()
             if a is None or b is None:
-                yield Pair(level, a, b, True)
+                yield TreeLine(level, a, b, True)
                 continue
             self._partner[a] = b
             same = self._same(a, b)
-            yield Pair(level, a, b, not same)
-            if same or self._is_like(a, b):
-                pending += [(level + 1, x, y) for x, y in reversed(self._children(a, b))]
-
-    def _is_like(self, a: int, b: int) -> bool:
-        """Whether the children of two nodes that differ can still be shown side by side."""
-        x, y = self._sides[0].records[a], self._sides[1].records[b]
-        return (x.kind, x.type) == (y.kind, y.type) and not x.is_alias
+            yield TreeLine(level, a, b, not same)
+            x, y = self._sides[0].records[a], self._sides[1].records[b]
+            # Nodes that differ may still have children that can be shown side by side.
+            if same or ((x.kind, x.type) == (y.kind, y.type) and not x.is_alias):
+                pending += [(level + 1, *pair) for pair in reversed(self._children(a, b))]
 
     def _same(self, a: int, b: int) -> bool:
         left, right = self._sides
@@ -89,7 +85,7 @@ class SideBySide:
         self, left: PyDagSpec, right: PyDagSpec, width: int = 100, limit: int | None = 200
     ) -> None:
         listings = Listing.of(left), Listing.of(right)
-        self._models = [Model(listing, Infos.unknown(listing)) for listing in listings]
+        self._models = [ViewModel(listing, Infos.unknown(listing)) for listing in listings]
         self._width = width
         pairs = _Comparison(*listings).pairs()
         self._lines = [
@@ -98,7 +94,7 @@ class SideBySide:
         ]
         self._more = sum(1 for _ in pairs)
 
-    def _cell(self, side: int, pair: Pair) -> str:
+    def _cell(self, side: int, pair: TreeLine) -> str:
         position = pair.right if side else pair.left
         if position is None:
             return ""

@@ -4,22 +4,22 @@
 import os
 
 import pydag._core as _core
+from pydag.arrays.bytes import NUMPY_NAMES
 from pydag.doctor.model import Model as Found
 from pydag.doctor.opening import open_model
-from pydag.files.arrays import NUMPY_NAMES
-from pydag.files.directory import opened, read_again
+from pydag.files.directory import open_source, read_again
 from pydag.files.header import Entry
-from pydag.files.source import Source
+from pydag.files.source import ArraySource
 from pydag.structure.listing import Listing
 from pydag.structure.values import decode_leaf
 
-from .leaves import Infos, LeafInfo, array_info, leaf_info, short_dtype
-from .model import Model
+from .leaves import Infos, LeafInfo, array_info, leaf_info
+from .model import ViewModel
 from .view import View
 
 
 def _info(entry: Entry) -> LeafInfo:
-    dtype = short_dtype(NUMPY_NAMES.get(entry["dtype"], entry["dtype"]))
+    dtype = NUMPY_NAMES.get(entry["dtype"], entry["dtype"])
     start, end = entry["data_offsets"]
     return array_info(dtype, tuple(entry["shape"]), end - start)
 
@@ -31,23 +31,23 @@ class _Stub:
         self.info = info
 
 
-def _flat(tree: dict[str, _Stub]) -> Model:
+def _flat(tree: dict[str, _Stub]) -> ViewModel:
     leaves, spec = _core.flatten(tree)
-    return Model(Listing.of(spec), Infos([stub.info for stub in leaves]))
+    return ViewModel(Listing.of(spec), Infos([stub.info for stub in leaves]))
 
 
-def _of_another_format(found: Found) -> Model:
+def _of_another_format(found: Found) -> ViewModel:
     """A flat dict of all names; names of one array lead to one leaf."""
     tree = {}
     for names in found.groups():
         array = next(found.arrays[name] for name in names if name in found.arrays)
-        dtype = short_dtype(NUMPY_NAMES.get(array.dtype, array.dtype.lower()))
+        dtype = NUMPY_NAMES.get(array.dtype, array.dtype.lower())
         stub = _Stub(array_info(dtype, array.shape, array.nbytes))
         tree.update(dict.fromkeys(names, stub))
     return _flat(tree)
 
 
-def _model(file: Source) -> Model:
+def _model(file: ArraySource) -> ViewModel:
     file.open_for(None)
     structure = file.structure()
     if structure is None:
@@ -60,7 +60,7 @@ def _model(file: Source) -> Model:
             infos.append(leaf_info(decode_leaf(content, None)))
         else:
             infos.append(_info(file.entries[content]))
-    return Model(document.listing(), Infos(infos))
+    return ViewModel(document.listing(), Infos(infos))
 
 
 def file_view(
@@ -76,9 +76,6 @@ def file_view(
 
     Args:
         path: A safetensors file, one of torch's zip files, a GGUF file; a directory, or an index.
-        depth: How many levels below the root are shown; None: all.
-        width: The longest line, in characters; None: any length.
-        limit: The most lines, and rows of the table; None: all of them.
 
     Raises:
         ValueError: The file is damaged, or of no known format.
@@ -90,4 +87,4 @@ def file_view(
         if not found.is_known:
             raise ValueError(f"{found.path!r}: {found.findings[0].text}")
         return View(_of_another_format(found), depth, width, limit)
-    return View(read_again(lambda: _model(opened(path))), depth, width, limit)
+    return View(read_again(lambda: _model(open_source(path))), depth, width, limit)

@@ -7,7 +7,7 @@ views on one page don't link into each other.
 
 import os
 
-from .model import Model, Row
+from .model import Row, ViewModel
 
 _DEEPEST = 64  # browsers open no more than some hundred levels
 _BACK = 5  # aliases that an anchor links to
@@ -44,12 +44,12 @@ def escaped(text: str) -> str:
     return html.escape(text.encode("utf-8", "backslashreplace").decode())
 
 
-class _Writer:
-    def __init__(self, model: Model, depth: int | None, limit: int | None) -> None:
+class _HtmlWriter:
+    def __init__(self, model: ViewModel, depth: int | None, limit: int | None) -> None:
         self._model, self._id = model, f"pydag-{os.urandom(6).hex()}"
         depth = _DEEPEST if depth is None else min(depth, _DEEPEST)
         self._rows = list(model.rows(depth, limit))
-        self._seen = {row.position for row in self._rows}
+        self._displayed = {row.position for row in self._rows}
 
     def write(self) -> str:
         """The whole piece."""
@@ -68,7 +68,7 @@ class _Writer:
         parts.append("</details>" * level)
         if more := self._model.more(self._rows):
             parts.append(f"<div>{more}</div>")
-        parts.append(f'<div class="totals">{escaped(str(self._model.totals))}</div>')
+        parts.append(f'<div class="totals">{escaped(self._model.foot())}</div>')
         return (
             f'<div class="pydag-view" id="{self._id}"><style>{_STYLE}</style>'
             f"{''.join(parts)}<script>{_SCRIPT % self._id}</script></div>"
@@ -82,6 +82,8 @@ class _Writer:
         parts += [self._mark(position), escaped(model.name(position))]
         if configuration := model.configuration(position):
             parts.append(f'<span class="conf">{escaped(configuration)}</span>')
+        if note := model.note(position):
+            parts.append(f'<span class="step">{escaped(note.strip())}</span>')
         parts.append(row.hidden)
         return " ".join(filter(None, parts))
 
@@ -89,11 +91,11 @@ class _Writer:
         listing, mark = self._model.listing, self._model.mark(position)
         if not mark:
             return ""
-        if anchor := self._model.anchor(position, self._seen):
+        if anchor := self._model.anchor(position, self._displayed):
             return f"{escaped(mark)} {escaped(anchor)}"
         if listing.records[position].is_alias:
             return self._link(position, listing.target(position), mark)
-        aliases = [slot for slot in listing.slots_of(position)[1:] if slot in self._seen]
+        aliases = [slot for slot in listing.slots_of(position)[1:] if slot in self._displayed]
         if not aliases:
             return escaped(mark)
         back = [self._link(None, slot, "↩") for slot in aliases[1:_BACK]]
@@ -105,9 +107,9 @@ class _Writer:
         return f'<a{own} href="#{self._id}-{target}" title="{path}">{escaped(text)}</a>'
 
 
-def html_piece(model: Model, depth: int | None, limit: int | None) -> str:
+def html_piece(model: ViewModel, depth: int | None, limit: int | None) -> str:
     """The HTML of a view, as part of a page."""
-    return _Writer(model, depth, limit).write()
+    return _HtmlWriter(model, depth, limit).write()
 
 
 def html_page(piece: str) -> str:

@@ -9,13 +9,12 @@ import types
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pydag.arrays.kinds import array_text, short_dtype
 from pydag.sharing.refs import is_ref
 from pydag.structure.listing import Listing
 from pydag.structure.text import short_repr
 
 _LONGEST = 60
-_SHORT = {"bfloat16": "bf16", "bool": "bool"}
-_KINDS = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
 
 
 class LeafInfo(NamedTuple):
@@ -60,21 +59,10 @@ def brief(x: Any, longest: int = _LONGEST) -> str:
     return printable(cut(text, longest))
 
 
-def short_dtype(dtype: Any) -> str:
-    """A type of numbers in JAX's short form: `f32`, `bf16`, `i8`, `f8_e4m3fn`."""
-    name = str(getattr(dtype, "name", dtype)).removeprefix("torch.")
-    if name in _SHORT:
-        return _SHORT[name]
-    for long, short in _KINDS:
-        if name.startswith(long) and name[len(long) : len(long) + 1].isdigit():
-            return short + name[len(long) :]
-    return printable(cut(name, 30))
-
-
-def array_info(dtype: str, shape: tuple[int, ...], size_in_bytes: int) -> LeafInfo:
+def array_info(dtype: Any, shape: tuple[int, ...], size_in_bytes: int) -> LeafInfo:
     """An array of this type and shape."""
-    text = f"{dtype}[{','.join(map(str, shape))}]"
-    return LeafInfo(text, dtype, shape, math.prod(shape), size_in_bytes)
+    name = printable(cut(short_dtype(dtype), 30))
+    return LeafInfo(array_text(name, shape), name, shape, math.prod(shape), size_in_bytes)
 
 
 def leaf_info(leaf: Any) -> LeafInfo:
@@ -85,7 +73,7 @@ def leaf_info(leaf: Any) -> LeafInfo:
             size = getattr(leaf, "nbytes", None)
             if size is None:
                 size = math.prod(shape) * int(leaf.dtype.itemsize)
-            info = array_info(short_dtype(leaf.dtype), shape, int(size))
+            info = array_info(leaf.dtype, shape, int(size))
             return info._replace(text=f"Ref {info.text}") if is_ref(leaf) else info
         except Exception:
             pass  # it only looks like an array

@@ -4,12 +4,11 @@
 import bisect
 import itertools
 import operator
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydag.structure.calls import Call, call_of
-from pydag.structure.kinds import DETAILS
-from pydag.structure.listing import Listing, shorten, step_text
+from pydag.structure.listing import DETAILS, Listing, shorten, step_text
 
 from .leaves import Infos, LeafInfo, brief, cut, printable
 
@@ -54,16 +53,25 @@ class Row(NamedTuple):
     has_rows: bool  # whether rows of its children follow
 
 
-class Model:
+class ViewModel:
     """A structure with its leaves, to be shown.
 
     Args:
         listing: The structure.
         infos: The info of each of its distinct leaves.
+        notes: What is said of some nodes, by position.
+        remarks: Lines below the totals.
     """
 
-    def __init__(self, listing: Listing, infos: Infos) -> None:
+    def __init__(
+        self,
+        listing: Listing,
+        infos: Infos,
+        notes: Mapping[int, str] | None = None,
+        remarks: Sequence[str] = (),
+    ) -> None:
         self.listing, self._infos = listing, infos
+        self._notes, self._remarks = notes or {}, remarks
         kinds = map(operator.itemgetter(0), listing.records)
         self._is_object = [kind not in _NO_OBJECTS for kind in kinds]
         self.totals = self._totals()
@@ -96,6 +104,15 @@ class Model:
     def path(self, position: int) -> str:
         """The whole path to a node, as Python text without the root."""
         return printable(shorten(self.listing.path_text(position).removeprefix("."), 200))
+
+    def note(self, position: int) -> str:
+        """What is said of a node, with a dash before it; else nothing."""
+        note = self._notes.get(position)
+        return f" — {printable(note)}" if note else ""
+
+    def foot(self) -> str:
+        """The totals, and the remarks."""
+        return "\n".join([str(self.totals), *map(printable, self._remarks)])
 
     def mark(self, position: int) -> str:
         """`&0` for an anchor, `*0` for an alias, else nothing."""
@@ -146,11 +163,11 @@ class Model:
     def call_text(self, position: int, deepest: int = _DEEPEST_CALL) -> str | None:
         """A node that represents a call, with its arguments, in one line.
 
-        None for other nodes, and if an argument is a container, whose rows show its content.
+        None for other nodes; and if an argument is a container, or has a note, which rows show.
         """
         call = self._call(position)
         holders = [] if call is None or deepest == 0 else self.listing.children(position)
-        if call is None or len(holders) != 1:
+        if call is None or len(holders) != 1 or self._notes:
             return None
         shown = []
         for child in self.listing.children(holders[0]):

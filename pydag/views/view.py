@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pydag.view`: shows a DAG."""
+"""`pydag.view`: shows a DAG as text, in notebooks, with rich and treescope, and saves it."""
 
 import os
+import re
 from typing import Any, Unpack
 
 import pydag._core as _core
@@ -10,13 +11,10 @@ from pydag.public.options import with_options
 from pydag.structure.listing import Listing
 from pydag.typing import Dag, FlattenOptions
 
-from .dot import dot, svg
 from .html import html_page, html_piece
 from .leaves import Infos
-from .model import Model, Totals
-from .other import rich_text, treescope_tree
-from .table import Table, table
-from .text import text
+from .model import Totals, ViewModel
+from .text import Table, dot, row_text, svg, table, text
 
 _SUFFIXES = (".html", ".svg", ".dot", ".txt")
 
@@ -28,7 +26,7 @@ class View:
     """
 
     def __init__(
-        self, model: Model, depth: int | None, width: int | None, limit: int | None
+        self, model: ViewModel, depth: int | None, width: int | None, limit: int | None
     ) -> None:
         self._model, self._depth, self._width, self._limit = model, depth, width, limit
 
@@ -86,7 +84,8 @@ class View:
         Path(path).write_text(content, "utf-8", errors="backslashreplace")
 
 
-def _check(depth: int | None, width: int | None, limit: int | None) -> None:
+def check_bounds(depth: int | None, width: int | None, limit: int | None) -> None:
+    """Checks the arguments of `view`."""
     for name, value, least in (("depth", depth, 0), ("width", width, 8), ("limit", limit, 1)):
         if value is None:
             continue
@@ -128,10 +127,56 @@ def view(
     4 objects, 2 leaves, 8192 parameters, 32768 bytes;
     unfolded: 5 objects, 3 leaves, 16384 parameters, 65536 bytes
     """
-    _check(depth, width, limit)
+    check_bounds(depth, width, limit)
     if isinstance(tree, PyDagSpec):
         _core.leaves(None, **options)  # raises for an unknown option, here, too
         listing = Listing.of(tree)
-        return View(Model(listing, Infos.unknown(listing)), depth, width, limit)
+        return View(ViewModel(listing, Infos.unknown(listing)), depth, width, limit)
     leaves, spec = _core.flatten_at(tree, "tree", **options)
-    return View(Model(Listing.of(spec), Infos.of(leaves)), depth, width, limit)
+    return View(ViewModel(Listing.of(spec), Infos.of(leaves)), depth, width, limit)
+
+
+def rich_text(text: str) -> Any:
+    """The text tree with its marks and arrays in colour."""
+    from rich.text import Text
+
+    result = Text(text, no_wrap=True, overflow="ellipsis")
+    for pattern, style in (
+        (r"(?<=: )[&*]\d+\b|^[&*]\d+\b", "bold cyan"),
+        (r"\b[a-z]+\d+\w*\[[\d,]*\]", "green"),
+        (r"[│├└─]+", "dim"),
+    ):
+        for found in re.finditer(pattern, text, re.MULTILINE):
+            result.stylize(style, *found.span())
+    return result
+
+
+def treescope_tree(model: ViewModel, depth: int | None, limit: int | None, path: str | None) -> Any:
+    """The rows as treescope's own foldable nodes."""
+    from treescope import rendering_parts as parts
+
+    depth = 40 if depth is None else min(depth, 40)  # treescope goes down by recursion
+    rows = list(model.rows(depth, limit))
+    displayed = {row.position for row in rows}
+    children: list[list[Any]] = [[] for _ in range(max((row.level for row in rows), default=0) + 2)]
+    # From the last row to the first: the children of a row are made before it.
+    for row in reversed(rows):
+        line = parts.text(row_text(model, row, displayed) + model.note(row.position))
+        if row.has_rows and children[row.level + 1]:
+            below = children[row.level + 1][::-1]
+            node = parts.build_foldable_tree_node_from_children(
+                prefix=parts.siblings(line, parts.text(" (")),
+                children=below,
+                suffix=")",
+                comma_separated=True,
+                path=path if row.level == 0 else None,
+            )
+            node = getattr(node, "renderable", node)
+        else:
+            node = line
+        children[row.level + 1] = []
+        children[row.level].append(node)
+    totals = parts.text(model.foot())
+    if more := model.more(rows):
+        totals = parts.siblings(parts.text(f"{more}; "), totals)
+    return parts.siblings(*children[0], parts.text("\n"), totals)

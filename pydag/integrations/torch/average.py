@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 
+from pydag.arrays.kinds import signature_text
+from pydag.arrays.names import in_common
 from pydag.errors import SharingError
-from pydag.files.arrays import signature_text
 from pydag.files.names import listed
-from pydag.sharing.prefixes import in_common
 
 from .given import named_tensors, ties_of
 from .identity import surely_fits

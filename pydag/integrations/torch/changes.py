@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import nn
 
+from pydag.arrays.names import in_common
 from pydag.files.names import listed
-from pydag.sharing.prefixes import in_common
 
-from .given import Groups, Reading, Ties, grouped, read
+from .given import Groups, Reading, Ties, groups_of, read
 from .identity import how_they_compare
 
 MOST = 8  # lines about ties, and names in a line
@@ -47,7 +47,7 @@ def tie_changes(before: Any, after: Any) -> str:
     (one, ours), (two, theirs) = read(before), read(after)
     if (one.names, one, one.parts) == (two.names, two, two.parts):
         return ""  # as most, and quicker than to compare
-    return str(Comparison((one, ours), (two, theirs)))
+    return str(TieComparison((one, ours), (two, theirs)))
 
 
 def first_lines(lines: list[str]) -> list[str]:
@@ -63,14 +63,14 @@ class _Keys(dict[str, object]):
 
     def groups(self, names: Iterable[str]) -> Groups:
         """The names with one key, in order."""
-        return grouped(names, self.__getitem__)
+        return groups_of(names, self.__getitem__)
 
     def firsts(self, names: Iterable[str]) -> dict[str, str]:
         """For each name the first one with its key."""
         return {name: group[0] for group in self.groups(names) for name in group}
 
 
-class _Side:
+class _TieSide:
     """One side, under the common names: its tensors, and keys of tensors and of objects."""
 
     def __init__(self, ties: Ties, tensors: Mapping[str, Any], own_names: dict[str, str]) -> None:
@@ -86,22 +86,22 @@ class _Side:
                 self.objects.update({shorts[name]: (group, part) for name in part})
 
 
-class Comparison:
+class TieComparison:
     """Two sides, of which each is known as far as it was given: what `read` returns."""
 
     def __init__(self, before: Reading, after: Reading) -> None:
         first, second = in_common(before[0].names, after[0].names)
-        self._before, self._after = _Side(*before, first), _Side(*after, second)
+        self._before, self._after = _TieSide(*before, first), _TieSide(*after, second)
         # Of a saved result only the tied names may be known: then all other names may be there.
         whole = [side for side in (self._before, self._after) if side.ties.has_all_names]
         names = second | first if whole == [self._after] else first | second
         self._common = [name for name in names if all(name in side.names for side in whole)]
-        self._said: set[str] = set()  # names of ties that one side lacks
+        self._reported: set[str] = set()  # names of ties that one side lacks
 
     def __str__(self) -> str:
         sides = self._before, self._after
         lines = [*self._cut(), *self._lacking(*sides, "{0} was {1}, and is gone")]
-        lines += [*self.made(), *self._lacking(*sides[::-1], "{0} is new, and is {1}")]
+        lines += [*self.new_ties(), *self._lacking(*sides[::-1], "{0} is new, and is {1}")]
         return "\n".join([*first_lines(lines), *self._one_sided()]) if lines else ""
 
     def _cut(self) -> Iterator[str]:
@@ -118,7 +118,7 @@ class Comparison:
         for names, kind in self._of_one_memory(self._before, self._after):
             yield f"{names} were one {kind}, and are now two over one memory"
 
-    def made(self) -> Iterator[str]:
+    def new_ties(self) -> Iterator[str]:
         """Names of two tensors before, and of one after."""
         before, known = self._before.keys.firsts(self._common), self._before.names
         for name, anchor in self._after.keys.firsts(self._common).items():
@@ -133,7 +133,7 @@ class Comparison:
         for names, kind in self._of_one_memory(self._after, self._before):
             yield f"{names} were two {kind}s over one memory, and are now one"
 
-    def _lacking(self, one: _Side, other: _Side, text: str) -> Iterator[str]:
+    def _lacking(self, one: _TieSide, other: _TieSide, text: str) -> Iterator[str]:
         """The names of ties on one side that the other side hasn't."""
         common = set(self._common)
         for names in one.keys.groups(one.names):
@@ -141,11 +141,11 @@ class Comparison:
             if len(names) == 1 or not (kept or other.ties.of_module):
                 continue  # such as buffers that aren't saved, or a part of a model
             lost = [name for name in names if name not in common]
-            self._said.update(lost)
+            self._reported.update(lost)
             anchor = (kept or names)[0]
             yield from (text.format(name, anchor) for name in lost if name != anchor)
 
-    def _of_one_memory(self, one: _Side, two: _Side) -> Iterator[tuple[str, str]]:
+    def _of_one_memory(self, one: _TieSide, two: _TieSide) -> Iterator[tuple[str, str]]:
         """Names of one object here and of two over one memory there, and the kind of object."""
         objects = two.objects.firsts(self._common)
         for name, anchor in one.objects.firsts(self._common).items():
@@ -160,7 +160,7 @@ class Comparison:
     def _one_sided(self) -> Iterator[str]:
         sides = ("before", self._before, self._after), ("after", self._after, self._before)
         for word, side, other in sides:
-            known = other.names | self._said
+            known = other.names | self._reported
             names = [name for name in side.names if name not in known]
             if names and other.ties.has_all_names:
                 yield f"only {word}: {listed(names, MOST)}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .given import Groups, Model
+from .given import Groups, ModuleTensors
 from .identity import how_they_compare
 
 KEYS = "_tied_weights_keys"
@@ -25,7 +25,7 @@ def tied_weights_keys(module: Any) -> dict[str, str]:
     >>> tied_weights_keys(torch.nn.ModuleDict({"embed": embed, "head": head}))
     {'head.weight': 'embed.weight'}
     """
-    groups = _saved_ties(Model(module, "tied_weights_keys(module)"))
+    groups = _saved_ties(ModuleTensors(module, "tied_weights_keys(module)"))
     return {alias: anchor for anchor, *aliases in groups for alias in aliases}
 
 
@@ -45,23 +45,23 @@ def check_tied_weights_keys(model: Any) -> str:
     >>> print(check_tied_weights_keys(model))
     _tied_weights_keys says that head.weight is embed.weight: a tensor of its own (different)
     """
-    lines = _differences(Model(model, "check_tied_weights_keys(model)"))
+    lines = _differences(ModuleTensors(model, "check_tied_weights_keys(model)"))
     return "\n".join(text for text, _ in lines)
 
 
-def cut_ties(model: Model) -> list[str]:
+def cut_ties(model: ModuleTensors) -> list[str]:
     """Which names `_tied_weights_keys` ties and the model doesn't, in words."""
     return [text for text, is_cut in _differences(model) if is_cut] if _declaring(model) else []
 
 
-def _saved_ties(model: Model) -> Groups:
+def _saved_ties(model: ModuleTensors) -> Groups:
     """Ties without buffers that aren't saved."""
     passing = {prefix + n for prefix, x in model.modules for n in x._non_persistent_buffers_set}
     saved = ([name for name in names if name not in passing] for names in model.ties)
     return tuple(tuple(names) for names in saved if len(names) > 1)
 
 
-def _declaring(model: Model) -> list[tuple[str, Any]]:
+def _declaring(model: ModuleTensors) -> list[tuple[str, Any]]:
     """The modules that say what is tied in them, each once, by its first name."""
     classes = {cls for cls in {type(inner) for _, inner in model.modules} if hasattr(cls, KEYS)}
     rows = [row for row in model.modules if KEYS in row[1].__dict__ or type(row[1]) in classes]
@@ -69,7 +69,7 @@ def _declaring(model: Model) -> list[tuple[str, Any]]:
     return [row for row in reversed(by_module.values()) if getattr(row[1], KEYS)]
 
 
-def _differences(model: Model) -> Iterator[tuple[str, bool]]:
+def _differences(model: ModuleTensors) -> Iterator[tuple[str, bool]]:
     """The differences in words, and whether each is a declared tie that is cut."""
     groups = _saved_ties(model)
     anchors = {name: group[0] for group in groups for name in group}
@@ -86,9 +86,9 @@ def _differences(model: Model) -> Iterator[tuple[str, bool]]:
             reason = "config.tie_word_embeddings is false"
             continue
         for alias, aliases, anchor, sources in _declared(model, anchors, prefix, inner):
-            for said, names in {alias: aliases, anchor: sources}.items():
+            for pattern, names in {alias: aliases, anchor: sources}.items():
                 if not names:
-                    yield f"{KEYS} has {said}, which is no parameter or buffer", False
+                    yield f"{KEYS} has {pattern}, which is no parameter or buffer", False
             if not aliases or not sources:
                 continue
             if len(aliases) % len(sources):
@@ -104,15 +104,15 @@ def _differences(model: Model) -> Iterator[tuple[str, bool]]:
                     how = how_they_compare(model.tensors[name], model.tensors[source])
                     yield f"{KEYS} says that {name} is {source}: a tensor of its own ({how})", True
     for anchor, *aliases in groups:
-        seen = {first(anchor)}
+        visited = {first(anchor)}
         for alias in aliases:
-            if first(alias) not in seen:
-                seen.add(first(alias))
+            if first(alias) not in visited:
+                visited.add(first(alias))
                 yield f"{alias} is {anchor}, and {reason}", False
 
 
 def _declared(
-    model: Model, anchors: Mapping[str, str], prefix: str, inner: Any
+    model: ModuleTensors, anchors: Mapping[str, str], prefix: str, inner: Any
 ) -> Iterator[tuple[str, list[str], str, Sequence[str | None]]]:
     """The ties that a module declares: alias and anchor, each with the names that it means."""
     keys, below = getattr(inner, KEYS), _below(model, prefix)
@@ -133,5 +133,5 @@ def _declared(
             yield key, names, key, list(map(anchors.get, names))
 
 
-def _below(model: Model, prefix: str) -> list[str]:
+def _below(model: ModuleTensors, prefix: str) -> list[str]:
     return [name for name in model.tensors if name.startswith(prefix)]

@@ -9,7 +9,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from pydag.files.tensors import is_class_of
+from pydag.arrays.kinds import is_class_of
+from pydag.arrays.names import grouped
 
 from .identity import same_memory
 from .tree import check_module, walk
@@ -37,7 +38,7 @@ class Ties(tuple[tuple[str, ...], ...]):
 Reading = tuple[Ties, Mapping[str, Any]]  # and the tensors by name, if they are known
 
 
-class Model:
+class ModuleTensors:
     """A module, and what it holds by name.
 
     Args:
@@ -71,7 +72,6 @@ def named_tensors(
 
     Args:
         modules: What `walk` gives for it, if that is known.
-        has_buffers: Whether the buffers are wanted, too.
     """
     modules = modules or walk(module)
     own, classes = nn.Module, {type(inner) for _, inner in modules}
@@ -104,8 +104,8 @@ def ties_of(tensors: Mapping[str, Any], are_own: bool = True) -> Ties:
     ids = list(map(id, map(same_memory(values).get, map(id, values), values)))
     shared = {i for i, count in Counter(ids).items() if count > 1}
     tied = {name: i for name, i in zip(tensors, ids, strict=True) if i in shared}
-    ties = Ties(grouped(tied, tied.__getitem__))
-    splits = [grouped(group, lambda name: id(tensors[name])) for group in ties]
+    ties = Ties(groups_of(tied, tied.__getitem__))
+    splits = [groups_of(group, lambda name: id(tensors[name])) for group in ties]
     ties.parts = tuple(
         split
         if are_own or len(split) == 1 or all(isinstance(tensors[n], nn.Parameter) for n in group)
@@ -116,12 +116,9 @@ def ties_of(tensors: Mapping[str, Any], are_own: bool = True) -> Ties:
     return ties
 
 
-def grouped(names: Iterable[str], key: Callable[[str], object]) -> Groups:
+def groups_of(names: Iterable[str], key: Callable[[str], object]) -> Groups:
     """The names with one key, in order."""
-    found: dict[object, list[str]] = {}
-    for name in names:
-        found.setdefault(key(name), []).append(name)
-    return tuple(map(tuple, found.values()))
+    return tuple(map(tuple, grouped(names, key).values()))
 
 
 def read(thing: Any) -> Reading:
@@ -131,7 +128,7 @@ def read(thing: Any) -> Reading:
         TypeError: It is something else, or holds no tensor.
     """
     if isinstance(thing, nn.Module):
-        model = Model(thing)
+        model = ModuleTensors(thing)
         return model.ties, model.tensors
     if isinstance(thing, Mapping):
         if all(isinstance(name, str) for name in thing.values()):
@@ -162,9 +159,9 @@ def _of_keys(keys: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     """The groups in a dict as from `tied_weights_keys`, from aliases to anchors."""
     groups: dict[str, list[str]] = {}
     for alias, anchor in keys.items():
-        seen = {alias}
-        while anchor in keys and anchor not in seen:
-            seen.add(anchor)
+        visited = {alias}
+        while anchor in keys and anchor not in visited:
+            visited.add(anchor)
             anchor = keys[anchor]
         if anchor != alias:
             groups.setdefault(anchor, [anchor]).append(alias)

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from pydag.files.tensors import as_tensor
-from pydag.sharing.memory import MemoryKey, memory_of
+from pydag.arrays.bytes import as_tensor
+from pydag.arrays.memory import MemoryKey, memory_of
 
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})  # classes of tensors with one memory
 

@@ -11,18 +11,18 @@ import torch
 from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 
+from pydag.arrays.names import in_common
 from pydag.errors import LostTieWarning
-from pydag.sharing.prefixes import in_common
 
-from .changes import Comparison, first_lines
+from .changes import TieComparison, first_lines
 from .declared import cut_ties
-from .given import Groups, Model, read
+from .given import Groups, ModuleTensors, read
 from .identity import has_values
-from .repair import Conflict, Names, Parts, check_conflict, parts_of, tie
+from .repair import NamedTensors, OnConflict, TieParts, check_conflict, parts_of, tie
 
 
 @contextlib.contextmanager
-def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Groups]:
+def keeping_ties(module: Any, *, on_conflict: OnConflict = "raise") -> Iterator[Groups]:
     """Remember the ties of a module, and restore those that the block cuts.
 
     `load_state_dict(assign=True)`, `to_empty`, a deep copy of a part and the like give each name a
@@ -61,7 +61,7 @@ def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Gr
     True
     """
     check_conflict(on_conflict)
-    model = Model(module, "with keeping_ties(module)")
+    model = ModuleTensors(module, "with keeping_ties(module)")
     groups = model.ties
     parts = parts_of(groups)
     if lines := [*_over_one_memory(model.tensors, parts), *cut_ties(model)]:
@@ -80,10 +80,10 @@ def keeping_ties(module: Any, *, on_conflict: Conflict = "raise") -> Iterator[Gr
     del model, tied  # so that tensors that the block replaces are freed
     with _Zeros(kinds) if kinds else contextlib.nullcontext():  # it slows down each call
         yield groups
-    tie(Names(module), parts, on_conflict)
+    tie(NamedTensors(module), parts, on_conflict)
 
 
-def tie_again(module: Any, before: Any, *, on_conflict: Conflict = "raise") -> None:
+def tie_again(module: Any, before: Any, *, on_conflict: OnConflict = "raise") -> None:
     """Restore ties of a module as in another module, by the rules of `keeping_ties`.
 
     Args:
@@ -108,7 +108,7 @@ def tie_again(module: Any, before: Any, *, on_conflict: Conflict = "raise") -> N
     True
     """
     check_conflict(on_conflict)
-    now = Names(module, "tie_again(module, before)")
+    now = NamedTensors(module, "tie_again(module, before)")
     given, tensors = read(before)
     theirs, ours = in_common(itertools.chain(*given), now.tensors)
     present = {name: ours[short] for short, name in theirs.items() if short in ours}
@@ -117,14 +117,14 @@ def tie_again(module: Any, before: Any, *, on_conflict: Conflict = "raise") -> N
         for split in parts_of(given)
     ]
     if not tie(now, parts, on_conflict) and given.has_all_names and now.ties != given:
-        for line in Comparison((given, tensors), (now.ties, now.tensors)).made():
+        for line in TieComparison((given, tensors), (now.ties, now.tensors)).new_ties():
             raise ValueError(
                 f"there is nothing to tie again: {line}\n"
                 "  The module that was cut comes first: tie_again(module, before)."
             )
 
 
-def _over_one_memory(tensors: dict[str, Any], parts: Parts) -> Iterator[str]:
+def _over_one_memory(tensors: dict[str, Any], parts: TieParts) -> Iterator[str]:
     """Which parameters that are trained are one memory, in words."""
     for split in parts:
         firsts = [(names[0], tensors[names[0]]) for names in split if len(split) > 1]

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from pydag.arrays.bytes import as_tensor
+from pydag.arrays.kinds import looks_like_array, signature, signature_text
+from pydag.arrays.memory import memory_of
 from pydag.errors import SharingError
-from pydag.files.arrays import signature, signature_text
 from pydag.files.names import listed
-from pydag.files.tensors import as_tensor
-from pydag.sharing.memory import memory_of
 
 from .identity import has_values, same_bytes, same_memory, surely_fits
 from .tree import at, check_module, own_tensors
@@ -76,7 +76,7 @@ def load_module_tree(module: Any, tree: Mapping[str, Any], *, cast: bool = False
 def _rows(module: Any, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """The names in a tree, with the tensor of the module and the value."""
     pending: list[tuple[str, Any, Mapping[str, Any]]] = [("", module, tree)]
-    seen: set[tuple[int, int]] = set()
+    visited: set[tuple[int, int]] = set()
     for prefix, outer, values in pending:
         for key, value in values.items():
             name, own = f"{prefix}{key}", at(outer, str(key))
@@ -88,8 +88,8 @@ def _rows(module: Any, tree: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]
                 raise ValueError(f"{name} is {kind} of the module, and not so in the tree")
             if not is_tree:
                 yield name, own, value
-            elif (id(own), id(value)) not in seen:
-                seen.add((id(own), id(value)))
+            elif (id(own), id(value)) not in visited:
+                visited.add((id(own), id(value)))
                 pending.append((f"{name}.", own, value))
 
 
@@ -102,7 +102,7 @@ def check_fit(
     cure: str = "cast=True converts it",
 ) -> None:
     """Raises an error where a value can't be copied into a tensor."""
-    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+    if not looks_like_array(value):
         raise TypeError(f"{name} must be an array, and not an object of {type(value)!r}")
     for what, it in (("of the module", tensor), (f"of the {source}", value)):
         if isinstance(it, torch.Tensor) and not has_values(it):

@@ -14,10 +14,7 @@ from pydag.typing import IsLeaf, KeywordOptions
 
 @with_options
 def dag_ravel(
-    tree: TensorTree,
-    /,
-    is_leaf: IsLeaf | None = None,
-    **options: Unpack[KeywordOptions],
+    tree: TensorTree, /, is_leaf: IsLeaf | None = None, **options: Unpack[KeywordOptions]
 ) -> tuple[torch.Tensor, Unravel]:
     """One flat tensor of all distinct leaves, and a function that puts such a tensor back.
 

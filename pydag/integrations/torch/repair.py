@@ -6,31 +6,31 @@ from typing import Any, Literal
 
 import torch
 
+from pydag.arrays.kinds import signature_text
+from pydag.arrays.names import unwrapped
 from pydag.errors import SharingError
-from pydag.files.arrays import signature_text
-from pydag.sharing.prefixes import unwrapped
 
-from .given import Model, Ties
+from .given import ModuleTensors, Ties
 from .identity import has_values, same_bytes, same_memory
 from .tree import at
 
-Conflict = Literal["raise", "first"]
-Parts = list[list[list[str]]]  # for each tie its names, those of one object together
+OnConflict = Literal["raise", "first"]
+TieParts = list[list[list[str]]]  # for each tie its names, those of one object together
 
 
-def check_conflict(on_conflict: Conflict) -> None:
+def check_conflict(on_conflict: OnConflict) -> None:
     """Raises ValueError for another word."""
     if on_conflict not in ("raise", "first"):
         raise ValueError(f"on_conflict is 'raise' or 'first', and not {on_conflict!r}")
 
 
-def parts_of(ties: Ties) -> Parts:
+def parts_of(ties: Ties) -> TieParts:
     """Where the objects aren't known, a tie counts as one."""
     pairs = zip(ties, ties.parts, strict=True)
     return [[list(part) for part in split or (group,)] for group, split in pairs]
 
 
-class Names(Model):
+class NamedTensors(ModuleTensors):
     """A module whose tensors are found by name, also by the names before it was wrapped."""
 
     @functools.cached_property
@@ -74,7 +74,7 @@ class Names(Model):
             owner._buffers[attribute] = tensor  # `setattr` would make a parameter of one
 
 
-def tie(now: Names, parts: Parts, on_conflict: Conflict) -> bool:
+def tie(now: NamedTensors, parts: TieParts, on_conflict: OnConflict) -> bool:
     """Restores all ties that were cut, or none. Returns whether any was cut."""
     changes = [row for split in parts for row in _changes(now, split, on_conflict)]
     for name, tensor in changes:
@@ -82,7 +82,9 @@ def tie(now: Names, parts: Parts, on_conflict: Conflict) -> bool:
     return bool(changes)
 
 
-def _changes(now: Names, parts: list[list[str]], on_conflict: Conflict) -> list[tuple[str, Any]]:
+def _changes(
+    now: NamedTensors, parts: list[list[str]], on_conflict: OnConflict
+) -> list[tuple[str, Any]]:
     """The names of one memory, each with the tensor that it is to hold, if that isn't there.
 
     Args:
@@ -92,10 +94,11 @@ def _changes(now: Names, parts: list[list[str]], on_conflict: Conflict) -> list[
     objects = [[present for name in names if (present := found[name])] for names in parts]
     names = [name for part in objects for name in part]
     if len(names) < len(found) and on_conflict == "raise":
-        gone = next(name for name, present in found.items() if not present)
-        other = next((name for name in found if name != gone), gone)
+        missing = next(name for name, present in found.items() if not present)
+        other = next((name for name in found if name != missing), missing)
         raise SharingError(
-            f"{other} and {gone} were one tensor, and {gone} is gone: {now.what_is_there(gone)}\n"
+            f"{other} and {missing} were one tensor, and {missing} is gone: "
+            f"{now.what_is_there(missing)}\n"
             '  Nothing was tied again. To let it go: on_conflict="first".'
         )
     if not names:

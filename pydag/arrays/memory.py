@@ -5,31 +5,34 @@ Two array objects are one array if they are the same view of the same memory: `s
 new tensors at each call, and the tensors of tied parameters are still one array.
 """
 
+import itertools
+import operator
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
+
+import pydag._core as _core
+from pydag.typing import Leaf
+
+from .kinds import dtype_name, is_class_of, is_tensor_class, of_class
+
+_HOST = "cpu"  # the device of NumPy's arrays, as PyTorch calls it
 
 
 class MemoryKey(NamedTuple):
     """Equal for two arrays that are one array, as long as both are alive.
 
-    Attributes:
-        device: Where the memory is, in PyTorch's words: `cpu`, `cuda:0`.
-        address: Of the first element.
-        dtype: Its name, or NumPy's dtype if the name doesn't say all of it.
-        shape: The lengths of the axes.
-        strides: In bytes; 0 for an axis of one element, where it means nothing.
-        itemsize: The bytes of an element.
-        reading: Anything else that decides what the bytes mean. None for an ordinary array. For a
-            tensor that consists of other tensors, their keys; the address is then 0.
+    `reading` is anything else that decides what the bytes mean, None for an ordinary array. For a
+    tensor that consists of other tensors it has their keys; the address is then 0.
     """
 
-    device: str
-    address: int
-    dtype: Hashable
+    device: str  # where the memory is, in PyTorch's words: `cpu`, `cuda:0`
+    address: int  # of the first element
+    dtype: Hashable  # its name, or NumPy's dtype if the name doesn't say all of it
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    itemsize: int
+    strides: tuple[int, ...]  # in bytes; 0 for an axis of one element, where it means nothing
+    itemsize: int  # the bytes of an element
     reading: Hashable = None
 
     def span(self) -> tuple[int, int]:
@@ -68,7 +71,7 @@ def _of_numpy(numpy: Any, array: Any) -> MemoryKey | None:
         return None
     dtype = array.dtype
     return MemoryKey(
-        "cpu",
+        _HOST,
         array.__array_interface__["data"][0],
         dtype.name if dtype.isbuiltin else dtype,
         array.shape,
@@ -77,7 +80,9 @@ def _of_numpy(numpy: Any, array: Any) -> MemoryKey | None:
     )
 
 
-def _of_tensor(torch: Any, tensor: Any, on_meta: bool) -> MemoryKey | None:
+def _of_tensor(  # pragma: no cover: PyTorch, as by `make test-torch`
+    torch: Any, tensor: Any, on_meta: bool
+) -> MemoryKey | None:
     if torch.nn.parameter.is_lazy(tensor) or tensor.is_nested or tensor.is_quantized:
         return None
     if tensor.layout is not torch.strided or not tensor.numel():
@@ -106,7 +111,7 @@ def _of_tensor(torch: Any, tensor: Any, on_meta: bool) -> MemoryKey | None:
     return MemoryKey(
         device,
         address,
-        str(tensor.dtype).removeprefix("torch."),
+        dtype_name(tensor.dtype),
         shape,
         _strides(shape, tensor.stride(), tensor.element_size()),
         tensor.element_size(),
@@ -114,7 +119,7 @@ def _of_tensor(torch: Any, tensor: Any, on_meta: bool) -> MemoryKey | None:
     )
 
 
-def _parts(torch: Any, tensor: Any) -> Hashable:
+def _parts(torch: Any, tensor: Any) -> Hashable:  # pragma: no cover: PyTorch, as above
     """The memory of the tensors in a tensor; None if any of them has no memory."""
     names, _ = tensor.__tensor_flatten__()
     parts = [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
@@ -122,3 +127,79 @@ def _parts(torch: Any, tensor: Any) -> Hashable:
     if not found or None in found:
         return None
     return type(tensor), getattr(tensor, "placements", None), found
+
+
+_WORK = 10_000  # for NumPy's answer; it takes overlap for granted where that is not enough
+
+
+class _Outline:
+    """What NumPy takes for an array that is never read."""
+
+    def __init__(self, place: MemoryKey) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (place.address, True),
+            "typestr": f"|V{place.itemsize}",
+            "shape": place.shape,
+            "strides": place.strides,
+        }
+
+
+def place_of(leaf: Any) -> MemoryKey | None:
+    """Where an array has its numbers; None for one that has none, or keeps them elsewhere.
+
+    On `meta`, where there are none, it is where they would be.
+    """
+    key = memory_of(leaf, on_meta=True)
+    return key if key is not None and key.address else None
+
+
+def first_overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
+    """The numbers of two of these arrays that have a byte in common."""
+    import numpy as np
+
+    shares_memory: Any = np.shares_memory  # older types of NumPy know no bound but 0
+    rows = [(*place.span(), i, np.asarray(_Outline(place))) for place, i in leaves.items()]
+    rows.sort(key=operator.itemgetter(0))
+    for at, (_, high, i, one) in enumerate(rows):
+        for low, _, j, other in itertools.islice(rows, at + 1, None):
+            if low >= high:
+                break
+            try:
+                is_shared = shares_memory(one, other, max_work=_WORK)
+            except np.exceptions.TooHardError:
+                is_shared = True
+            if is_shared:
+                return min(i, j), max(i, j)
+    return None
+
+
+def clusters(leaves: Sequence[Leaf], skipped: AbstractSet[int]) -> Iterator[list[int]]:
+    """Leaves whose spans of memory meet; most have one of their own."""
+    spans: dict[str, list[tuple[int, int, int]]] = {}
+    are_tensors = of_class(leaves, is_tensor_class)
+    are_numpy = of_class(leaves, lambda cls: is_class_of(cls, "numpy", "ndarray"))
+    for i, leaf in enumerate(leaves):
+        array: Any = leaf
+        if i in skipped:
+            continue
+        if are_numpy[i] and array.flags.c_contiguous:  # most are, and quicker than `place_of`
+            if array.nbytes:
+                start = _core.buffer_address(array)
+                spans.setdefault(_HOST, []).append((start, start + array.nbytes, i))
+        elif are_numpy[i] or are_tensors[i]:
+            place = place_of(array)
+            if place is not None:
+                spans.setdefault(place.device, []).append((*place.span(), i))
+    for of_device in spans.values():
+        of_device.sort()
+        of_device.append((sys.maxsize, 0, -1))  # the end of the last cluster
+        cluster: list[int] = []
+        end = 0
+        for low, high, i in of_device:
+            if low >= end:
+                if len(cluster) > 1:
+                    yield cluster
+                cluster = []
+            cluster.append(i)
+            end = max(end, high)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that two modules have in common, without the parts that wrappers add."""
+"""Names of arrays: grouped; and those that two models have in common, without wrappers' parts."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 # What torch.compile, FSDP and checkpointing put into names, wherever a module was wrapped.
 WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
@@ -47,3 +51,17 @@ def _prefix(names: Iterable[str], others: Iterable[str]) -> tuple[str, int]:
     if not best or (len(best) == 2 and best[0][1] == best[1][1]):  # no prefix, or a draw of two
         return "", 0
     return best[0]
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items that have each key, in order."""
+    known = list(items)
+    return paired(map(key, known), known)
+
+
+def paired(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
+    """The items that have each key, in order, where the keys are known."""
+    found: defaultdict[K, list[T]] = defaultdict(list)
+    for key, item in zip(keys, items, strict=True):
+        found[key].append(item)
+    return dict(found)
