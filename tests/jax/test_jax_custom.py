@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from typing import Any
 
 import jax
@@ -132,7 +133,7 @@ def test_two_halves_of_one_cotangent() -> None:
 
 
 def test_arguments_that_are_not_differentiated() -> None:
-    """By number and by name; they reach the rules as they are, and may be anything."""
+    """Rules get such arguments, given by number and by name, as they are; they may be anything."""
 
     def check(f: Any) -> None:
         p = {"a": jnp.float32(3.0)}
@@ -209,7 +210,7 @@ def test_prevent_cse_as_a_prefix() -> None:
 
 
 def test_a_static_argument_that_cannot_be_hashed() -> None:
-    """Such as a dict, which may be another one at each call; by position and by name."""
+    """A dict, given by position or by name, may be another one at each call."""
 
     def f(x: Any, config: Any, *, more: Any = None) -> Any:
         return x * config["scale"] + (more or [0.0])[0]
@@ -288,6 +289,10 @@ def outcome(lib: Any, kind: str, fun: Any, numbers: Any, call: Any, by: int | st
         return *map(str, given), float(slope)
     except (TypeError, ValueError, IndexError, jax.errors.JAXTypeError) as error:
         return type(error)
+    except (AttributeError, AssertionError):
+        if lib is jax and "JAX_CUSTOM_JVP3" in os.environ:
+            pytest.skip("JAX's coming custom_jvp can't do partials and negative numbers yet")
+        raise
 
 
 @pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
@@ -296,7 +301,10 @@ def outcome(lib: Any, kind: str, fun: Any, numbers: Any, call: Any, by: int | st
 def test_arguments_without_derivative_are_counted_as_in_jax(
     kind: str, name: str, numbers: tuple[int, ...]
 ) -> None:
-    """Of functions with any parameters; negative and out of range, by position and by name."""
+    """Arguments are given by number, negative or out of range, or by name, for any parameters."""
+    is_hard = "partial" in name or min(numbers, default=0) < 0
+    if is_hard and kind == "custom_jvp" and "JAX_CUSTOM_JVP3" in os.environ:
+        pytest.skip("JAX's coming custom_jvp fails at partials and negative numbers itself")
     for call in CALLS:
         for by in (*range(len(call[0])), *call[1]):
             theirs, ours = (
@@ -382,7 +390,7 @@ def test_a_rule_that_returns_the_cotangent_that_it_got(name: str, wrap: Any) -> 
 
 
 def test_a_rule_that_changes_the_cotangent_adds_up_itself() -> None:
-    """Else it is an error, whose cure works."""
+    """A rule that doesn't is an error, whose cure works."""
 
     def loss(bwd: Any) -> Any:
         reverse = jaxinterop.custom_vjp(lambda tree: tree)

@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pydag.jaxinterop.Derived`, and how derived leaves are resolved."""
+"""`Derived`: how derived leaves are resolved, saved, shown and explained."""
 
 from __future__ import annotations
 
 import copy
 import functools
+import json
 import pickle
 import re
+import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 import pydag
-from pydag import jaxinterop as pj
+import pydag.jaxinterop as pj
+from pydag.files.save import STRUCTURE
 
 W = jnp.arange(12.0).reshape(4, 3)
 ANY: Any = W
@@ -63,7 +68,7 @@ def test_resolved_has_values_in_their_place() -> None:
 
 
 def test_each_object_is_computed_once() -> None:
-    """However often it stands there, also within others; its one value is shared."""
+    """An object at many places, also within others, is computed once; its one value is shared."""
     calls: list[str] = []
 
     def note(name: str, x: Any) -> Any:
@@ -81,7 +86,7 @@ def test_each_object_is_computed_once() -> None:
 
 
 def test_numbers_among_the_sources_are_configuration() -> None:
-    """As those of a module: not traced, so that they may be a shape, and not trained."""
+    """The numbers aren't traced, so that they may be a shape, and not trained, as a module's."""
     model = {"flat": pj.Derived(jnp.reshape, W, (3, 4)), "twice": pj.Derived(jnp.multiply, W, 2.0)}
     plain = pj.jit(pj.resolved)(model)
     assert plain["flat"].shape == (3, 4)
@@ -166,7 +171,7 @@ class Holder:
 
 
 def test_an_error_of_the_function_names_the_leaf() -> None:
-    """It is the function's own error, with a note that says which derived leaf it was."""
+    """The error is the function's own, with a note that says which derived leaf it was."""
     with pytest.raises(TypeError) as caught:
         pj.resolved({"out": pj.Derived(jnp.reshape, W, (5, 5))})
     assert "Derived(reshape, f32[4,3], (5, 5))" in "".join(caught.value.__notes__)
@@ -198,7 +203,7 @@ def test_vmap_scan_and_checkpoint() -> None:
 
 
 def test_a_model_that_is_built_anew_is_not_compiled_anew() -> None:
-    """With functions of modules, methods and partials."""
+    """Functions of modules, methods and partials are found by value."""
     count: list[int] = []
 
     def f(model: Any) -> Any:
@@ -229,7 +234,7 @@ class Layer:
 
 
 def test_copies_and_pickles() -> None:
-    """They keep the tie, the function and the structure."""
+    """Copies and pickles keep the tie, the function and the structure."""
     model = tied()
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), pydag.dag_copy(model)):
         assert other["out"].sources[0] is other["embed"]
@@ -302,7 +307,7 @@ def test_what_a_function_changes_in_a_copy_is_an_error(path: str) -> None:
 
 
 def test_what_holds_no_derived_leaf_is_the_callers() -> None:
-    """It may be changed, and returned; a copy that is returned is the caller's object, too."""
+    """The object may be changed, and returned; a returned copy is the caller's object, too."""
 
     @pj.resolve_arguments
     def f(model: Any, more: Any) -> Any:
@@ -356,7 +361,7 @@ class Tied(pj.Module, resolve=True):
 
 
 def test_a_module_that_resolves() -> None:
-    """Its public methods see values; private ones, properties and class methods are as ever."""
+    """The module's public methods see values; private ones, properties, class methods don't."""
     model = Tied()
     np.testing.assert_allclose(model(X), jnp.tanh(X @ W) @ W.T)
     assert model.head(W[:, :3]).shape == (4, 4)
@@ -401,6 +406,173 @@ def test_modules_that_resolve_are_inherited_from() -> None:
 
 
 def test_a_function_may_give_a_derived_leaf() -> None:
-    """It is resolved as well."""
+    """That leaf is resolved as well."""
     model = {"out": pj.Derived(lambda w: pj.Derived(jnp.transpose, w), W)}
     assert pj.resolved(model)["out"].tolist() == W.T.tolist()
+
+
+def scaled(x: Any, by: float = 2.0) -> Any:
+    return by * x
+
+
+class Maker:
+    """Has functions."""
+
+    @staticmethod
+    def static(x: Any) -> Any:
+        return x
+
+
+class Model(pj.Module):
+    """A derived leaf, and what it is computed from."""
+
+    def __init__(self, f: Any = jnp.transpose, **kwargs: Any) -> None:
+        self.embed = W
+        self.out = pj.Derived(f, self.embed, **kwargs)
+
+
+FUNCTIONS: list[Any] = [
+    jnp.transpose, jnp.exp, jnp.add, jnp.linalg.inv, jax.nn.relu, jax.nn.softplus, jax.nn.softmax,
+    jax.lax.stop_gradient, np.exp, np.transpose, functools.partial(jnp.sum, axis=0),
+    functools.partial(jnp.clip, max=functools.partial(jnp.clip, 1.0).args[0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_array_functions_of_jax_and_numpy_come_back(path: Path, f: Any) -> None:
+    """Sources are written once, the function by its name; ties, structure and `f` come back."""
+    model = Model(f)
+    pj.save(path, model)
+    assert list(load_file(path)) == ["embed"]
+    for again in (pj.load(path), pj.load(path, model), pydag.files.load(path)):
+        assert type(again.out) is pj.Derived
+        assert again.out.sources[0] is again.embed
+        assert pydag.dag_structure(again) == pydag.dag_structure(model)
+
+
+def test_keyword_arguments_are_written(path: Path) -> None:
+    """Numbers, text and tuples may be such arguments."""
+    pj.save(path, Model(jnp.transpose, axes=(1, 0)))
+    assert pj.load(path).out.kwargs == {"axes": (1, 0)}
+
+
+def test_functions_of_ones_own_are_named_by_the_reader(path: Path) -> None:
+    """A load that wasn't given one says which function it is, where, and what to do."""
+    pj.save(path, {"model": [Model(scaled, by=3.0)]})
+    for load in (pj.load, pydag.files.load):
+        with pytest.raises(ValueError, match=r"at tree\['model'\]\[0\]\.out") as caught:
+            load(path)
+        assert f"{__name__}:scaled" in str(caught.value)
+        assert "functions=[scaled]" in str(caught.value)
+        assert "like=" in str(caught.value)
+        with pytest.raises(ValueError, match="scaled"):
+            load(path, functions=[Maker.static])
+        for functions in (scaled, [scaled, Maker.static]):
+            again = load(path, functions=functions)["model"][0]
+            assert again.out.f is scaled
+    assert pj.resolved(pj.load(path, functions=scaled))["model"][0].out[0, 1] == 3.0
+
+
+def test_partials_of_ones_own_functions(path: Path) -> None:
+    """The function in it is what is named."""
+    pj.save(path, Model(functools.partial(scaled, by=3.0)))
+    with pytest.raises(ValueError, match="functions="):
+        pj.load(path)
+    assert pj.load(path, functions=scaled).out.f.keywords == {"by": 3.0}
+
+
+def test_like_has_functions_of_its_own(path: Path) -> None:
+    """Nothing has to be named; another function than the file's warns, and the code's counts."""
+    pj.save(path, Model(scaled))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pj.load(path, Model(scaled)).out.f is scaled
+    with pytest.warns(UserWarning, match=rf"tree\.out\.f: '{__name__}:scaled' in the file"):
+        again = pj.load(path, Model(jnp.flip))
+    assert again.out.f is jnp.flip
+    assert again.out.sources[0] is again.embed
+
+
+def test_a_lambda_is_refused_with_path_and_cure(path: Path) -> None:
+    """Nothing is written. Without structure it is saved, and `like` has the function."""
+    model = {"a": [Model(lambda x: x.T)]}
+    with pytest.raises(TypeError, match=r"at tree\['a'\]\[0\]\.out") as caught:
+        pj.save(path, model)
+    assert "lambda" in str(caught.value)
+    assert "define it in a module" in str(caught.value)
+    assert not path.exists()
+    pj.save(path, model, structure=False)
+    assert pj.load(path, model)["a"][0].out.f is model["a"][0].out.f
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("os:system", "builtins:eval", "numpy:load", "numpy:memmap", "numpy:savetxt"),
+        *("numpy:frompyfunc", "jax.numpy:vectorize", "jax.numpy:load", "jax:pure_callback"),
+        *("jax.numpy:linalg", "numpy:lib.format.read_array", "jax.numpy:", ":transpose", ""),
+        *("jax.numpy:transpose.__call__", "pydag:clear_caches", "no_such_module:f"),
+    ],
+)
+def test_no_other_function_is_found_for_a_file(path: Path, name: str) -> None:
+    """A file that names anything else is refused, and nothing is imported or run for it."""
+    pj.save(path, Model())
+    pj.load(path)  # which imports what any file needs
+    text = pydag.dag_structure(Model()).to_json()
+    bad = text.replace("jax.numpy:transpose", name)
+    assert bad != text
+    with pytest.raises(ValueError, match="function"):
+        pydag.PyDagSpec.from_json(bad)
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + size])
+    header["__metadata__"][STRUCTURE] = header["__metadata__"][STRUCTURE].replace(
+        "jax.numpy:transpose", name
+    )
+    new = json.dumps(header).encode()
+    path.write_bytes(len(new).to_bytes(8, "little") + new + raw[8 + size :])
+    before = set(sys.modules)
+    for load in (pj.load, pydag.files.load):
+        with pytest.raises(ValueError, match="function"):
+            load(path)
+    assert set(sys.modules) - before <= {"pydag.registry.function_names"}
+
+
+def test_a_view_shows_a_call() -> None:
+    """A derived leaf is one row, with its sources; where one is a container, it has rows."""
+    model: Any = {
+        "embed": W,
+        "out": pj.Derived(jnp.transpose, W, axes=(1, 0)),
+        "nested": pj.Derived(jnp.exp, pj.Derived(jnp.log, jnp.ones(2)), 3),
+        "tree": pj.Derived(scaled, {"a": W}),
+        "partial": pj.Derived(functools.partial(scaled, by=3), W),
+    }
+    shown = str(pydag.view(model)).splitlines()
+    assert shown[:-1] == [
+        "dict",
+        "├─ ['embed']: &0 f32[4,3]",
+        "├─ ['nested']: exp(log(f32[2]), 3)",
+        "├─ ['out']: transpose(*0, axes=(1, 0))",
+        "├─ ['partial']: partial(scaled, by=3)(*0)",
+        "└─ ['tree']: scaled(…)",
+        "   └─ .sources: tuple",
+        "      └─ [0]: dict",
+        "         └─ ['a']: *0",
+    ]
+    assert " 3 leaves, " in shown[-1]
+    assert "transpose(*0, axes=(1, 0))" in pydag.view(model)._repr_html_()
+    assert "transpose(*0" in pydag.view(model).dot()
+
+
+def test_a_difference_is_explained_by_the_function() -> None:
+    """The errors about another function, and a tie that is cut, have the paths."""
+    first = pydag.dag_structure(Model())
+    other = pydag.explain(first, pydag.dag_structure(Model(jnp.flip)))
+    assert "tree.out" in other
+    assert "transpose" in other
+    assert "flip" in other
+    model = Model()
+    model.embed = W + 1
+    cut = pydag.explain(first, pydag.dag_structure(model))
+    assert cut.startswith("tree.embed and tree.out.sources[0]")
+    assert ".out: transpose(*0)" in str(cut.side_by_side())

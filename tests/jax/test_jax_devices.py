@@ -5,21 +5,27 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import pickle
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
+import optax
 import pytest
+from jax_models import tied_under
 from parallel import in_parallel
 
 import pydag
+from pydag import jaxinterop
 from pydag import jaxinterop as pj
 
 HERE = Path(__file__).parent
@@ -115,7 +121,7 @@ def sent(value: Any) -> Any:
     ids=str,
 )
 def test_a_compiled_function_is_fresh_where_it_arrives(options: dict[str, Any]) -> None:
-    """It has its options, has compiled nothing, and keeps ties."""
+    """The function has its options, has compiled nothing, and keeps ties."""
     offset = 1.0
     w = jnp.ones(3)
 
@@ -209,12 +215,6 @@ def test_a_callback_ends_its_thread() -> None:
 THREADS, ROUNDS = 4, 40
 
 
-def tied() -> dict[str, Any]:
-    """A weight at two places, and another one."""
-    weight = jnp.ones(3)
-    return {"a": weight, "b": [weight, jnp.zeros(2)]}
-
-
 @pytest.mark.usefixtures("eager_switching")
 def test_updates_by_each_thread() -> None:
     """One function with `update_argnums` writes into the objects of the thread that called it."""
@@ -231,3 +231,229 @@ def test_updates_by_each_thread() -> None:
 
     with ThreadPoolExecutor(THREADS) as pool:
         assert list(pool.map(work, range(THREADS))) == [float(ROUNDS)] * THREADS
+
+
+tied = tied_under("a", "b", lambda: jnp.ones((2, 2)))
+
+
+def both_changed(params: Any, state: Any, x: Any = 1.0) -> Any:
+    """Uses everything once."""
+    return pydag.dag_map(lambda p: p - x, params), pydag.dag_map(lambda s: s + x, state)
+
+
+def test_a_tied_weight_is_donated() -> None:
+    """The weight's buffer is deleted, and the result is right and tied, step after step."""
+    jitted = jaxinterop.jit(both_changed, donate_argnums=(0, 1))
+    params, state = tied(), [jnp.zeros(3)]
+    for _ in range(3):
+        given = params["a"], state[0]
+        params, state = jitted(params, state)
+        assert all(array.is_deleted() for array in given)
+        assert params["a"] is params["b"]
+    assert params["a"].tolist() == [[-2.0, -2.0], [-2.0, -2.0]]
+    assert state[0].tolist() == [3.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"donate_argnums": 1}, {"donate_argnames": "state"}, {"donate_argnums": (-2,)}],
+)
+def test_only_what_is_meant_is_donated(options: Any) -> None:
+    """Arguments are named by number, by name, and counted from the end."""
+    params, state, x = tied(), [jnp.zeros(3)], jnp.float32(1)
+    jaxinterop.jit(both_changed, **options)(params, state, x)
+    assert state[0].is_deleted()
+    assert not params["a"].is_deleted()
+    assert not x.is_deleted()
+
+
+def test_one_array_in_two_donated_arguments() -> None:
+    """The array is donated once."""
+    w = jnp.ones((2, 2))
+    params, state = jaxinterop.jit(both_changed, donate_argnums=(0, 1))([w], [w])
+    assert w.is_deleted()
+    assert params[0].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert state[0].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_what_is_not_traced_may_be_in_both() -> None:
+    """A static leaf or an empty container isn't donated, so it may stand anywhere."""
+    config, empty = "net", ()
+    shared: list[Any] = []
+    params: list[Any] = [config, empty, shared, jnp.ones(2)]
+    state: list[Any] = [config, empty, shared, jnp.ones(2)]
+    f = jaxinterop.jit(lambda p, s: (p[3] + 1, s[3] * 2), donate_argnums=0)
+    assert f(params, state)[1].tolist() == [2.0, 2.0]
+    assert params[3].is_deleted()
+    assert not state[3].is_deleted()
+
+
+class Net(pj.Module):
+    def __init__(self, table: Any) -> None:
+        self.table, self.w, self.count = table, jnp.ones(3), jnp.int32(0)
+        self.frozen = jnp.full(3, 2.0)
+
+
+def step(net: Any, x: Any) -> Any:
+    net.w = net.w + x
+    net.count = net.count + 1
+    return net.table.sum() + net.w.sum()
+
+
+def new_table() -> Any:
+    return jnp.arange(12.0).reshape(4, 3) + 0.0
+
+
+def test_what_is_not_written_stays_alive() -> None:
+    """A frozen leaf of a donated argument comes out in its own buffer, and nothing is left over."""
+    net = Net(new_table())
+    buffers = net.table.unsafe_buffer_pointer(), net.frozen.unsafe_buffer_pointer()
+    f = pj.jit(step, update_argnums=0, donate_argnums=0)
+    for _ in range(3):
+        old = net.w
+        f(net, 1.0)
+        assert old.is_deleted()
+    assert (net.w.tolist(), int(net.count)) == ([4.0, 4.0, 4.0], 3)
+    assert net.frozen.tolist() == [2.0, 2.0, 2.0]
+    assert net.table.tolist() == new_table().tolist()
+    after = net.table.unsafe_buffer_pointer(), net.frozen.unsafe_buffer_pointer()
+    assert after == buffers
+
+
+def test_numbers_are_not_donated() -> None:
+    """A number of a dict that isn't written stays what it is."""
+
+    def run(tree: Any) -> None:
+        tree["w"] = tree["w"] * tree["rate"]
+
+    tree: dict[str, Any] = {"w": jnp.ones(2), "rate": 0.5, "epoch": 3}
+    for _ in range(2):
+        pj.jit(run, update_argnums=0, donate_argnums=0)(tree)
+    assert (tree["w"].tolist(), tree["rate"], tree["epoch"]) == ([0.25, 0.25], 0.5, 3)
+    assert (type(tree["rate"]), type(tree["epoch"])) == (float, int)
+
+
+X = jnp.linspace(-1.0, 1.0, 6).reshape(2, 3)
+
+
+class Noisy(pj.Module):
+    """Has all that has no moment: a key, an integer, configuration; and a tie."""
+
+    def __init__(self) -> None:
+        self.w = 2 * jnp.eye(3)
+        self.u, self.b = self.w, jnp.zeros(3)
+        self.key, self.calls, self.rate = jax.random.key(0), jnp.int32(0), 0.25
+
+    def __call__(self, x: Any) -> Any:
+        self.key, key = jax.random.split(self.key)
+        self.calls = self.calls + 1
+        hidden = x @ self.w + self.b
+        kept = jax.random.bernoulli(key, 1 - self.rate, hidden.shape)
+        return jnp.where(kept, hidden, 0.0) @ self.u.T
+
+
+def nnx_net() -> Any:
+    """A model of NNX with statistics, a stream for dropout, and a tie."""
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Noisy(nnx.Module):  # type: ignore[misc, name-defined]  # a base class without types
+        def __init__(self, rngs: Any) -> None:
+            self.first, self.norm = nnx.Linear(3, 3, rngs=rngs), nnx.BatchNorm(3, rngs=rngs)
+            self.drop, self.last = nnx.Dropout(0.25, rngs=rngs), nnx.Linear(3, 3, rngs=rngs)
+            self.last.kernel = self.first.kernel
+
+        def __call__(self, x: Any) -> Any:
+            return self.last(self.drop(self.norm(self.first(x))))
+
+    return Noisy(nnx.Rngs(0))
+
+
+TRANSFORMATIONS = {
+    "adam": lambda: optax.adam(1e-2),
+    "masked": lambda: optax.masked(
+        optax.adam(1e-2), lambda m: jax.tree.map(lambda x: x.ndim > 1, m)
+    ),
+    "MultiSteps": lambda: optax.MultiSteps(optax.adam(1e-2), every_k_schedule=2),
+}
+
+
+def a_step(opt: Any, **selected: Any) -> Callable[[Any, Any], Any]:
+    """The step of docs/state.md: it writes into the run that it is given."""
+
+    def loss(model: Any, x: Any) -> Any:
+        return ((model(x) - x) ** 2).mean()
+
+    def step(run: Any, x: Any) -> Any:
+        graded = pj.value_and_grad(loss, update_argnums=0, **selected)
+        value, gradient = graded(run["model"], x)
+        updates, run["state"] = opt.update(gradient, run["state"], run["model"])
+        pydag.dag_update(run["model"], pj.apply_updates(run["model"], updates))
+        return value
+
+    return step
+
+
+def equal(one: Any, other: Any) -> None:
+    """Whether two runs have one structure, and the same numbers."""
+    assert pj.tree.structure(one) == pj.tree.structure(other)
+    for x, y in zip(pj.tree.leaves(one), pj.tree.leaves(other), strict=True):
+        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            x, y = jax.random.key_data(x), jax.random.key_data(y)
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+
+
+def wrt_of(make: Any) -> Any:
+    return ["*.w", "*.b"] if make is Noisy else pytest.importorskip("flax.nnx").Param
+
+
+@pytest.mark.parametrize("make", [Noisy, nnx_net])
+@pytest.mark.parametrize(
+    ("name", "is_selected"), [*((name, False) for name in TRANSFORMATIONS), ("adam", True)]
+)
+def test_a_run_in_place_is_the_run_that_returns_its_values(
+    name: str, make: Callable[[], Any], is_selected: bool
+) -> None:
+    """The recipe of docs/state.md compiles once, and gives the numbers of the functional step."""
+    selected = {"wrt": wrt_of(make)} if is_selected else {}
+    opt = pj.optimizer(TRANSFORMATIONS[name](), **selected)
+    step = a_step(opt, **selected)
+
+    def functional(run: Any, x: Any) -> Any:
+        step(run, x)
+        return run
+
+    model = make()
+    there: Any = {"model": model, "state": opt.init(model)}
+    returned = pj.tree.copy(there)
+    in_place: Any = pj.jit(step, update_argnums=0)
+    by_values = pj.jit(functional)
+    for _ in range(5):
+        in_place(there, X)
+        returned = by_values(returned, X)
+    assert in_place._cache_size() == 1
+    assert there["model"] is model
+    equal(there, returned)
+
+
+@pytest.mark.parametrize("make", [Noisy, nnx_net])
+@pytest.mark.parametrize("name", ["adam", "masked", "MultiSteps"])
+def test_a_loaded_run_is_written_into_one_that_is_there(
+    name: str, make: Callable[[], Any], tmp_path: pathlib.Path
+) -> None:
+    """`dag_update(run, loaded)` takes an optimizer's state, and the run goes on as it was saved."""
+    opt = pj.optimizer(TRANSFORMATIONS[name]())
+    step = pj.jit(a_step(opt), update_argnums=0)
+    model = make()
+    run: Any = {"model": model, "state": opt.init(model)}
+    step(run, X)
+    pj.save(tmp_path / "run.safetensors", run, structure=False)
+    saved = pj.tree.copy(run)
+    step(run, X)
+    state = run["state"]
+    assert pydag.dag_update(run, pj.load(tmp_path / "run.safetensors", run)) is run
+    assert run["model"] is model
+    assert run["state"] is state
+    equal(run, saved)
+    step(run, X)
+    step(saved, X)
+    equal(run, saved)

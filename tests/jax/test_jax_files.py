@@ -1,22 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pydag.jaxinterop.save` and `load`, and `from_checkpoint`."""
+"""`save`, `load` and `from_checkpoint`: models, training runs, checkpoints of others."""
+
+from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.sharding import NamedSharding
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 import pydag
+import pydag.files
 import pydag.jaxinterop as pj
 from pydag import SharingError
 from pydag.files.save import STRUCTURE
+from pydag.jaxinterop import Dag
 from pydag.registry.names import class_name
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sharding info not provided")
 
 PartitionSpec: Any = jax.sharding.PartitionSpec
 partial: Any = jax.tree_util.Partial
@@ -134,7 +143,7 @@ def test_missing_and_surplus() -> None:
 
 
 def test_a_checkpoint_of_which_nothing_fits(tmp_path: Path) -> None:
-    """It is an error, strict or not, whoever reads it: the names are a level deeper, say."""
+    """The checkpoint is an error, strict or not, whoever reads it: names may be a level deeper."""
     save_file({"params.encoder.b": np.ones(2, np.float32)}, tmp_path / "deeper")
     for strict in (True, False):
         with pytest.raises(ValueError, match="strict=False is no help: no array fits"):
@@ -173,7 +182,7 @@ def test_what_is_only_described_is_missing() -> None:
 
 
 def test_forms_of_names() -> None:
-    """Attributes as keys, numbers as text, whole paths as keys, a Dag."""
+    """Attributes may be keys, numbers text, whole paths keys, and a model a Dag."""
     w, b = jnp.ones(2), jnp.zeros(3)
     layer = Layer(w + 1, b)
     like = [layer, layer]
@@ -290,3 +299,333 @@ def test_a_directory(tmp_path: Path) -> None:
         assert found["model"]["layers"][1].dtype == jnp.bfloat16
         assert jax.random.key_data(found["key"]).tolist() == [0, 7]
         assert found["step"] == 3
+
+
+@pydag.register_module
+class Net:
+    """A tied weight, a bias that is weakly typed, a frozen part, and configuration."""
+
+    def __init__(self, start: float) -> None:
+        self.w = self.tied = start * jnp.arange(1.0, 4.0)
+        self.bias, self.seen = jnp.asarray(start), jnp.int32(0)
+        self.rate, self.depth, self.name = 0.5, 2, "net"
+
+    def __call__(self, x: Any, key: jax.Array) -> Any:
+        for _ in range(self.depth):
+            x = jnp.tanh(x * self.w) + self.bias
+        return jnp.sum(x * self.tied * jax.random.bernoulli(key, self.rate, x.shape))
+
+
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "adamw": lambda: optax.adamw(0.1, mask=pj.mask(Net(1.0), "w")),
+    "chain": lambda: optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.1)),
+    "several": lambda: optax.multi_transform(
+        {"slow": optax.sgd(0.01), "fast": optax.adam(0.1)},
+        lambda params: {name: "slow" if name == "tied" else "fast" for name in params},
+    ),
+    "multi-step": lambda: optax.MultiSteps(optax.adam(0.1), 2),
+    "plateau": lambda: optax.chain(optax.adam(0.1), optax.contrib.reduce_on_plateau()),
+}
+
+
+def start(optimizer: Any, scale: float, seed: int) -> dict[str, Any]:
+    model = Net(scale)
+    return {
+        "model": model,
+        "optimizer": optimizer.init(model),
+        "key": jax.random.key(seed),
+        "step": 0,
+        "best": np.inf,
+    }
+
+
+def trained(run: dict[str, Any], optimizer: Any, steps: int) -> dict[str, Any]:
+    @pj.jit
+    def step(model: Any, state: Any, key: jax.Array) -> tuple[Any, ...]:
+        key, now = jax.random.split(key)
+        value, gradient = pj.value_and_grad(lambda net: net(0.5, now))(model)
+        updates, state = optimizer.update(gradient, state, model, value=value)
+        return pj.apply_updates(model, updates), state, key, value
+
+    for _ in range(steps):
+        model, state, key, value = step(run["model"], run["optimizer"], run["key"])
+        best = min(run["best"], float(value))
+        run = {
+            "model": model,
+            "optimizer": state,
+            "key": key,
+            "step": run["step"] + 1,
+            "best": best,
+        }
+    return run
+
+
+def contents(run: Any) -> list[Any]:
+    """All data of a run, bit for bit, with types."""
+    found = []
+    for leaf in jax.tree.leaves(run):
+        is_key = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        array = np.asarray(jax.random.key_data(leaf) if is_key else leaf)
+        found.append((type(leaf), array.dtype, array.tobytes(), getattr(leaf, "weak_type", None)))
+    return found
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_resumed_run_is_the_run(name: str, tmp_path: Path) -> None:
+    """The run is bit for bit the one that wasn't stopped, weak types and all."""
+    optimizer = pj.optimizer(OPTIMIZERS[name](), wrt=["*w", "*bias"])
+    half = trained(start(optimizer, 0.3, 1), optimizer, 3)
+    pj.save(tmp_path / "run", half)
+    again = pj.load(tmp_path / "run", start(optimizer, 0.7, 2))
+    assert contents(again) == contents(half)
+    assert (again["step"], again["model"].w is again["model"].tied) == (3, True)
+    structures: list[Any] = [jax.tree.structure(again), jax.tree.structure(half)]
+    assert structures[0] == structures[1]
+    whole, resumed = trained(half, optimizer, 3), trained(again, optimizer, 3)
+    assert contents(resumed) == contents(whole)
+    assert pj.tree.structure(resumed) == pj.tree.structure(whole)
+
+
+def test_each_array_is_written_once(tmp_path: Path) -> None:
+    """Across the model, the state and whatever else holds it."""
+    optimizer = pj.optimizer(optax.adam(0.1))
+    run = start(optimizer, 0.5, 0)
+    run["average"] = run["model"]
+    run["dag"] = pj.Dag(run["model"])
+    pj.save(tmp_path / "run", run)
+    names = set(load_file(tmp_path / "run"))
+    assert len([name for name in names if name.endswith(".tied") and "optimizer" not in name]) == 1
+    assert {"optimizer.0.mu.tied", "optimizer.0.nu.tied", "optimizer.0.count", "key"} <= names
+    other = start(optimizer, 0.1, 0)
+    other |= {"average": other["model"], "dag": pj.Dag(other["model"])}
+    again = pj.load(tmp_path / "run", other)
+    assert again["average"] is again["model"]
+    assert type(again["dag"]) is pj.Dag
+    assert again["dag"].tree.w is again["model"].w
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_keys(impl: str, tmp_path: Path) -> None:
+    """Typed keys of any shape come back as such, with `like` and without."""
+    tree = {"keys": jax.random.split(jax.random.key(3, impl=impl), 4)}
+    pj.save(tmp_path / "keys", tree)
+    outlines = jax.eval_shape(lambda: tree)
+    others = {"keys": jax.random.split(jax.random.key(0, impl=impl), 4)}
+    for again in (
+        pj.load(tmp_path / "keys"),
+        pj.load(tmp_path / "keys", outlines),
+        pj.load(tmp_path / "keys", others),
+    ):
+        assert again["keys"].dtype == tree["keys"].dtype
+        assert (jax.random.key_data(again["keys"]) == jax.random.key_data(tree["keys"])).all()
+
+
+def test_refs(tmp_path: Path) -> None:
+    """The content is written once; what comes back is one fresh ref."""
+    ref = jax.new_ref(jnp.ones(2))
+    pj.save(tmp_path / "refs", {"a": ref, "b": ref})
+    like = {"a": jax.new_ref(jnp.zeros(2))}
+    like["b"] = like["a"]
+    for again in (
+        pj.load(tmp_path / "refs"),
+        pj.load(tmp_path / "refs", like),
+    ):
+        assert again["a"] is again["b"]
+        assert again["a"] is not ref
+        assert again["a"][...].tolist() == [1.0, 1.0]
+    assert like["a"][...].tolist() == [0.0, 0.0]
+    arrays = {"a": jnp.zeros(2)}
+    arrays["b"] = arrays["a"]
+    assert pj.load(tmp_path / "refs", arrays)["a"].tolist() == [1.0, 1.0]
+
+
+def test_structure_false_leaves_out_configuration_alone(tmp_path: Path) -> None:
+    """Functions and the numbers of modules; a number that is data is refused with its path."""
+    net: Any = Net(1.0)
+    net.act = jnp.tanh
+    path = tmp_path / "run"
+    pj.save(path, {"net": net, "step": jnp.int32(7)}, structure=False)
+    like: dict[str, Any] = {"net": Net(0.0), "step": jnp.int32(0)}
+    like["net"].act = jnp.tanh
+    again = pj.load(path, like)
+    assert (again["net"].w.tolist(), int(again["step"])) == ([1.0, 2.0, 3.0], 7)
+    with pytest.raises(TypeError, match=r"^tree\['step'\] is data, the number 7"):
+        pj.save(path, {"net": net, "step": 7}, structure=False)
+    with pytest.raises(TypeError, match=r"at tree\['net'\]\.act"):
+        pj.save(path, {"net": net, "step": 7})
+
+
+@pydag.register_module
+class Unsorted:
+    """A tied weight, and a list in a dict with keys that can't be sorted."""
+
+    def __init__(self, scale: float) -> None:
+        self.head = self.embed = jnp.full(2, scale)
+        self.parts = {"a.b": [jnp.full(1, 2 * scale)], 3: jnp.full(1, 3 * scale)}
+
+
+def run_of(model: Any) -> dict[str, Any]:
+    return {"model": model, "state": pj.optimizer(optax.adam(0.1)).init(model)}
+
+
+def test_moments_written_as_models_are_read(tmp_path: Path) -> None:
+    """Older releases wrote the moments of an optimizer as trees like the model, ties and all."""
+    arrays = {"state.0.count": np.array(7, np.int32)}
+    aliases = {"model.head": "model.embed"}
+    for number, root in enumerate(("model", "state.0.mu", "state.0.nu")):
+        first, *steps = root.split(".")
+        python = f"['{first}']" + "".join(f"[{s}]" if s == "0" else f".{s}" for s in steps)
+        scale = np.float32(10 * number + 1)
+        arrays[f"{root}.embed"] = np.full(2, scale)
+        arrays[f"{root}.parts.a.b.0"] = np.full(1, 2 * scale)
+        arrays[f"{python}.parts[3]"] = np.full(1, 3 * scale)
+        aliases[f"{root}.head"] = f"{root}.embed"
+    save_file(arrays, tmp_path / "run", aliases)
+    run = pj.load(tmp_path / "run", run_of(Unsorted(0.0)))
+    assert run["model"].embed is run["model"].head
+    assert pj.tree.structure(run) == pj.tree.structure(run_of(Unsorted(0.0)))
+    state = run["state"][0]
+    assert [run["model"].embed[0], state.mu["embed"][0], state.nu["embed"][0]] == [1, 11, 21]
+    assert [state.mu["parts"]["a.b"][0][0], state.nu["parts"]["3"][0]] == [22, 63]
+    assert state.count == 7
+
+
+def test_a_run_that_orbax_restores_without_a_target(tmp_path: Path) -> None:
+    """A key is a whole path, through the state of an optimizer and an inner Dag, too."""
+    ocp = pytest.importorskip("orbax.checkpoint")
+    run = run_of({"embed": (w := jnp.ones((2, 2))), "head": w}) | {"average": pj.Dag([w + 1])}
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(tmp_path / "run", pj.Dag(run))
+        checkpointer.wait_until_finished()
+        restored = checkpointer.restore(tmp_path / "run")
+    assert len(restored) == 5
+    zeros = pj.tree.map(jnp.zeros_like, run)
+    again = pj.from_checkpoint(zeros, restored)
+    assert again["model"]["embed"] is again["model"]["head"]
+    assert again["average"].tree[0][0, 0] == 2
+    assert all(jax.tree.leaves(jax.tree.map(np.array_equal, again, run)))
+
+
+@pytest.mark.parametrize("kind", ["state", "pure", "with value", "paths", "flat"])
+def test_states_and_pure_dicts_of_nnx(kind: str) -> None:
+    """A Variable is found with `value` at the end of its path and without."""
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Model(nnx.Module):  # type: ignore[misc, name-defined]  # untyped base
+        def __init__(self, seed: int) -> None:
+            self.head = self.embed = nnx.Embed(4, 2, rngs=nnx.Rngs(seed))
+
+    model = Model(0)
+    pure = nnx.to_pure_dict(nnx.state(model))
+    [array] = jax.tree.leaves(pure)
+    restored = {
+        "state": nnx.state(model),
+        "pure": pure,
+        "with value": {"embed": {"embedding": {"value": array}}},
+        "paths": {"tree.head.embedding.value": array},
+        "flat": {("head", "embedding"): array},
+    }[kind]
+    again = pj.from_checkpoint(Model(1), restored)
+    assert again.embed is again.head
+    assert again.embed.embedding[...] is array
+
+
+# Orbax warns whenever nobody says where arrays should go; what a restored one says of
+# itself is tested here, not what is said meanwhile.
+def wide(seed: int = 0) -> dict[str, Any]:
+    w = jax.random.normal(jax.random.key(seed), (128, 128))
+    return {"encoder": {"w": w, "b": jnp.zeros(2)}, "decoder": {"w": w, "b": jnp.ones(2)}}
+
+
+def assert_restored(model: Any) -> None:
+    expected = wide()
+    assert model["encoder"]["w"] is model["decoder"]["w"]
+    assert pydag.dag_structure(model) == pydag.dag_structure(expected)
+    for leaf, wanted in zip(pydag.dag_leaves(model), pydag.dag_leaves(expected), strict=True):
+        assert leaf.tolist() == wanted.tolist()
+
+
+def size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+@pytest.fixture
+def checkpointer() -> Iterator[Any]:
+    with pytest.importorskip("orbax.checkpoint").StandardCheckpointer() as checkpointer:
+        yield checkpointer
+
+
+def written(checkpointer: Any, path: Path, tree: Any) -> Path:
+    checkpointer.save(path, tree)
+    checkpointer.wait_until_finished()
+    return path
+
+
+def test_a_dag_is_written_once(tmp_path: Path, checkpointer: Any) -> None:
+    """The file is half as large as that of the plain model, and the tie comes back."""
+    ours = written(checkpointer, tmp_path / "ours", Dag(wide()))
+    plain = written(checkpointer, tmp_path / "plain", wide())
+    assert size(ours) < 0.6 * size(plain)
+    assert_restored(checkpointer.restore(ours, Dag(wide(1))).tree)
+
+
+class Configured(pj.Module):
+    def __init__(self, depth: int = 2, name: str = "net", eps: Any = None) -> None:
+        self.w = jnp.zeros(3)
+        self.depth, self.name, self.is_deep = depth, name, depth > 2
+        self.rates, self.eps = {"drop": 0.25 * depth}, np.float32(1.0) if eps is None else eps
+        self.inner = Inner(depth)
+
+
+class Inner(pj.Module):
+    def __init__(self, depth: int) -> None:
+        self.b, self.power = jnp.ones(2), depth + 1
+
+
+@pydag.register_fields(meta_fields=("label",))
+class Record:
+    def __init__(self, count: int, label: str) -> None:
+        self.w, self.count, self.label = jnp.ones(2), count, label
+
+
+def told(run: Any) -> tuple[Any, list[str]]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        result = run()
+    assert {w.filename for w in found} == {__file__}
+    return result, [str(w.message) for w in found]
+
+
+@pytest.mark.parametrize("load", [pj.load, pydag.files.load])
+def test_configuration_is_the_code_s(load: Any, tmp_path: Path) -> None:
+    """Numbers, flags and text of modules stay as `like` has them; one warning lists them all."""
+    saved = Configured(2)
+    saved.w = jnp.arange(3.0)
+    pj.save(tmp_path / "net.safetensors", {"net": saved, "step": 7, "scale": 0.5})
+    like = {"net": Configured(3, "other", np.float32(2.0)), "step": 0, "scale": 1.0}
+    loaded, messages = told(lambda: load(tmp_path / "net.safetensors", like))
+    net = loaded["net"]
+    assert np.asarray(net.w).tolist() == [0.0, 1.0, 2.0]
+    assert (net.depth, net.name, net.is_deep, net.rates["drop"]) == (3, "other", True, 0.75)
+    assert (net.eps, net.inner.power) == (2.0, 4)
+    assert (loaded["step"], loaded["scale"]) == (7, 0.5)
+    (message,) = messages
+    for line in (
+        "tree['net'].depth: 2 in the file, 3 in the code",
+        "tree['net'].name: 'net' in the file, 'other' in the code",
+        "tree['net'].is_deep: False in the file, True in the code",
+        "tree['net'].rates['drop']: 0.5 in the file, 0.75 in the code",
+        "tree['net'].inner.power: 3 in the file, 4 in the code",
+        "tree['net'].eps: ",
+    ):
+        assert line in message
+
+
+def test_records_have_data_and_meta_fields(tmp_path: Path) -> None:
+    """A record's number is the file's; its meta field is the code's, with a warning."""
+    pj.save(tmp_path / "record.safetensors", [Record(3, "old")])
+    loaded, messages = told(lambda: pj.load(tmp_path / "record.safetensors", [Record(5, "new")]))
+    assert (loaded[0].count, loaded[0].label) == (3, "new")
+    assert "tree[0].label: 'old' in the file, 'new' in the code" in messages[0]
+    assert ".count" not in messages[0]

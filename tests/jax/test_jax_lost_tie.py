@@ -19,9 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax_models import Net as TiedNet
 
 import pydag
-from pydag import jaxinterop as pj
+import pydag.jaxinterop as pj
 from pydag.jaxinterop import LostTieWarning
 from pydag.jaxinterop.notices import lost_tie
 
@@ -54,7 +55,7 @@ def warned(call: Callable[[], Any]) -> list[str]:
 
 
 def test_the_text() -> None:
-    """It names the function, both places on both sides, and what to do; at the function's line."""
+    """The text has the function, both places on both sides, the cure, and the function's line."""
     step = pj.jit(plain)
     with pytest.warns(LostTieWarning) as caught:
         step(tied())
@@ -79,7 +80,7 @@ def test_once_for_each_trace() -> None:
 
 
 def test_a_part_of_the_result() -> None:
-    """Somewhere in a result, of any argument, by keyword too, also of a gradient."""
+    """The tie may be anywhere in a result, of any argument, by keyword too, also of a gradient."""
 
     def step(scale: Any, *, model: Any) -> Any:
         return {"loss": scale, "new": [plain(model)]}
@@ -106,12 +107,12 @@ def test_a_part_of_the_result() -> None:
     ],
 )
 def test_nothing_is_said(function: Any) -> None:
-    """Where the tie is kept, the result is something else, or untying is meant."""
+    """No warning comes if the tie is kept, the result is something else, or untying is meant."""
     assert warned(lambda: pj.jit(function)(tied())) == []
 
 
 def test_untying_inside_of_another_compiled_function() -> None:
-    """It is meant there, also when the inner function was compiled before."""
+    """Untying is meant there, also when the inner function was compiled before."""
     inner = pj.jit(lambda model: pydag.untie(model, ("encoder",)))
     assert warned(lambda: inner(tied())) == []
     assert warned(lambda: pj.jit(lambda model: inner(model))(tied())) == []
@@ -155,7 +156,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", COPIES)
 def test_a_selection_that_divides_copies_is_told(name: str) -> None:
-    """By a derivative and by an optimizer, with both places and the cure."""
+    """A derivative and an optimizer warn with both places and the cure."""
     model = Policy()
     tree = {"policy": model, "ref": COPIES[name](model)}
 
@@ -189,7 +190,7 @@ def test_a_selection_that_divides_copies_is_told(name: str) -> None:
     ids=["two", "copied", "both", "all", "class", "predicate", "list", "each"],
 )
 def test_other_selections_are_not(tree: Any, wrt: Any) -> None:
-    """Copies that are copies, and selections that take both or ask about the leaf alone."""
+    """No warning comes for real copies, for selections that take both, or ask of the leaf alone."""
     assert told(lambda: pj.grad(distance, wrt=wrt)(tree)) == []
 
 
@@ -257,7 +258,7 @@ TIED: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("wrapper", MADE_BY)
 @pytest.mark.parametrize("name", TIED)
 def test_ties_that_are_meant(name: str, wrapper: str) -> None:
-    """What a module holds twice, and layers of several arrays, in every wrapper, once."""
+    """Every wrapper warns once of what a module holds twice, and of layers of several arrays."""
     f = MADE_BY[wrapper](lambda tree: plain(tree))
     assert len(warned(lambda: f(TIED[name]()))) == 1
 
@@ -370,3 +371,127 @@ def test_what_starts_equal_in_a_carry(loop: Any) -> None:
     loop(step, Moments(jnp.zeros(3)))
     with pytest.warns(pj.LostTieWarning):
         loop(lambda m: step(m), Moments(jnp.arange(3.0)))
+
+
+X = jnp.array([1.0, 2.0])
+Z = jnp.zeros(2)
+
+
+# --- ties ---
+class Triple(Block):
+    c: Any
+
+
+@pytest.mark.parametrize("wrap", ["jit", "checkpoint", "vmap", "eval_shape"])
+@pytest.mark.parametrize("part", ["whole", "part"])
+def test_every_wrapper_tells_of_a_lost_tie(wrap: str, part: str) -> None:
+    """A result, or a part of it, in which what was one object in the argument is two."""
+    assert pj.LostTieWarning is pydag.errors.LostTieWarning  # as is that of integrations.torch
+
+    def scaled(tree: Any) -> Any:
+        out = jax.tree.map(lambda x: x * 0.5, tree)
+        return out if part == "whole" else {"out": [out], "loss": out.a.sum()}
+
+    wrapped: dict[str, Any] = {
+        "jit": pj.jit(scaled),
+        "checkpoint": pj.checkpoint(scaled),
+        "vmap": pj.vmap(scaled),
+        "eval_shape": lambda tree: pj.eval_shape(scaled, tree),
+    }
+    with pytest.warns(pj.LostTieWarning) as told:
+        wrapped[wrap](Block(X, X))
+    text = str(told[0].message)
+    assert len(told) == 1
+    assert "args[0].a and args[0].b are one object" in text
+    assert "pj.tree.map" in text
+    assert "dag_map" not in text
+
+
+def test_a_layer_that_comes_back_as_two() -> None:
+    """pydag warns of an object, too, whose arrays are still one."""
+    layer = Block(X, X + 1)
+    with pytest.warns(pj.LostTieWarning, match=r"args\[0\]\.a and args\[0\]\.b are one"):
+        pj.jit(lambda net: Block(*(Block(p.a, p.b) for p in (net.a, net.b))))(Block(layer, layer))
+
+
+def test_states_that_start_equal_are_no_tie() -> None:
+    """Arrays of one value are one by chance, where their elements can be read."""
+
+    def step(state: Any, x: Any) -> Any:
+        return x, {"h": state["h"] + 1, "c": state["c"] * 2}
+
+    _, state = pj.grad(step, 1, has_aux=True)({"h": Z, "c": Z}, 1.0)
+    assert state["h"].tolist() == [1.0, 1.0]
+
+
+def test_a_tie_that_one_of_two_copies_has_lost() -> None:
+    """The copies may become two, and each keeps its own ties."""
+    both = Triple(X, X, X + 1)
+    with pytest.warns(pj.LostTieWarning, match=r"returned: result\['m'\]\.a and .*\['m'\]\.b"):
+        pj.jit(lambda d: {"average": d["average"], "m": jax.tree.map(lambda x: x * 2, d["m"])})(
+            {"average": both, "m": both}
+        )
+
+
+def test_an_equinox_module_that_jax_mapped() -> None:
+    """pydag warns where configuration was mapped, too; `pj.tree.map` leaves configuration."""
+
+    class Scale(eqx.Module):
+        scale: jax.Array
+
+    class Model(eqx.Module):
+        a: Scale
+        b: Scale
+        drop: eqx.nn.Dropout
+
+    part = Scale(X)
+    model = Model(part, part, eqx.nn.Dropout(0.5))
+    with pytest.warns(pj.LostTieWarning, match=r"args\[0\]\.a.* and args\[0\]\.b"):
+        pj.jit(lambda m: jax.tree.map(lambda x: 0.9 * x if eqx.is_array(x) else x, m))(model)
+    mapped = pj.jit(lambda m: pj.tree.map(lambda x: 0.9 * x, m))(model)
+    assert mapped.a is mapped.b
+    assert (mapped.drop.p, mapped.drop.inference) == (0.5, False)
+
+
+KEY = jax.random.key(0)
+PAIR = {"w": X, "v": X + 1}
+SAME = {"w": X, "again": X}
+BOTH = {"w": X, "again": X, "v": X + 1}
+
+
+@pytest.mark.parametrize(
+    ("f", "tree"),
+    [
+        (lambda s: (s[0] + 1, s[1] * 2), (X, X)),
+        (lambda s: tuple(pj.tree.map(lambda x: x * 2, d) for d in s), (SAME, SAME)),
+        (lambda d: {n: jax.random.split(k)[0] for n, k in d.items()}, {"a": KEY, "b": KEY}),
+        (
+            lambda d: {"a": d["a"] + 1, "b": d["b"] - 1},
+            {"a": jnp.arange(2), "b": jnp.array([3, 4])},
+        ),
+        (lambda d: jax.tree.map(lambda x: x * 2, d), {"params": PAIR, "average": PAIR}),
+        (
+            lambda d: {n: pj.tree.map(lambda x: x * 2, d[n]) for n in d},
+            {"m": BOTH, "average": BOTH},
+        ),
+        (lambda d: jax.tree.map(lambda x: x * 2, pydag.untie(d, ("b",))), {"a": X, "b": X}),
+        (lambda m: {"a": m.w.sum(), "b": m.tied.sum()}, TiedNet(X)),
+        (lambda m: pj.tree.map(lambda x: x * 2, m), TiedNet(X)),
+        (lambda trees: trees[1], [SAME, {"w": X, "again": X + 1}]),
+    ],
+    ids=[
+        "tuple",
+        "in tuple",
+        "keys",
+        "integers",
+        "copies",
+        "tied copies",
+        "untied",
+        "other",
+        "kept",
+        "another",
+    ],
+)
+def test_silent_about_ties(f: Any, tree: Any) -> None:
+    """No warning comes where a tie is hardly meant, was untied on purpose, or is kept."""
+    pj.jit(f)(tree)

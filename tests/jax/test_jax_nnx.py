@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="attr-defined, no-untyped-call, assignment, type-arg, operator, arg-type"
-"""NNX objects are opened and built by the core, and come out as flax's own functions give them."""
+"""NNX: objects are opened as flax does it; a Variable has identity, its array has none."""
 
+import copy
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 import pytest
+import reference as ref
+import safetensors
 from flax import nnx
+from flax.nnx import pytreelib, variablelib
 from hypothesis import given
 from hypothesis import strategies as st
 from operations import python_calls, run_apart
+from reference_kinds import Callbacks
 
 import pydag
-from pydag import _core, jaxinterop
+import pydag.jaxinterop as pj
+from pydag import _core
 from pydag.jaxinterop.registries import jax_registry
 
 ONE = jnp.ones(2)
@@ -140,7 +148,6 @@ def test_flaxs_own_objects(name: str) -> None:
 
 
 # --- random objects ---
-
 NAMES = st.sampled_from(["a", "b", "_c", "name_d", "e"])
 VARIABLES = st.sampled_from([nnx.Param, nnx.BatchStat, nnx.Cache, nnx.Variable])
 METADATA = st.dictionaries(st.sampled_from(["z", "out_sharding", "A", "tag"]), st.integers(0, 3))
@@ -190,8 +197,6 @@ def test_random_objects(tree: Any) -> None:
 
 
 # --- what changes between calls ---
-
-
 def reorder(bag: Any) -> None:
     """The same attributes, set in another order."""
     value = bag.a
@@ -288,8 +293,6 @@ def test_a_class_with_functions_of_its_own() -> None:
 
 
 # --- written into ---
-
-
 def test_dag_update_writes_into_variables() -> None:
     """Variables get new values, modules new arrays; all objects, and what is static, stay."""
     target = model()
@@ -309,8 +312,6 @@ def test_dag_update_writes_into_variables() -> None:
 
 
 # --- what is trained ---
-
-
 def loss(model: Model) -> Any:
     return jnp.sum(model(jnp.ones((3, 2))) ** 2)
 
@@ -324,13 +325,13 @@ def held(tree: Any, cls: type) -> list[Any]:
 def test_state_is_not_differentiated() -> None:
     """The gradient is nnx.grad's: of Params alone. Statistics, counts and keys have None."""
     made = model()
-    gradient = jaxinterop.grad(loss, update_argnums=0)(made)
+    gradient = pj.grad(loss, update_argnums=0)(made)
     assert all(value is None for value in held(gradient, nnx.BatchStat))
     assert all(value is None for value in held(gradient, nnx.RngState))
     assert all(value is not None for value in held(gradient, nnx.Param))
     made, other = model(), model()
     expected = nnx.grad(loss, graph=True)(made)
-    gradient = jaxinterop.grad(loss, update_argnums=0)(other)
+    gradient = pj.grad(loss, update_argnums=0)(other)
     assert jnp.allclose(
         gradient.blocks[0].linear.kernel[...], expected["again"]["linear"]["kernel"][...], atol=1e-5
     )
@@ -340,7 +341,7 @@ def test_wrt_selects_state() -> None:
     """`wrt=` says what is differentiated by, be it a statistic."""
     made = model()
     made.eval()
-    gradient = jaxinterop.grad(loss, wrt=nnx.BatchStat)(made)
+    gradient = pj.grad(loss, wrt=nnx.BatchStat)(made)
     assert all(value is not None for value in held(gradient, nnx.BatchStat))
     assert all(value is None for value in held(gradient, nnx.Param))
 
@@ -348,12 +349,10 @@ def test_wrt_selects_state() -> None:
 def test_nothing_but_state() -> None:
     """The error where there is only state says what to do."""
     with pytest.raises(TypeError, match=r"no nnx\.Param.*\n.*wrt="):
-        jaxinterop.grad(lambda v: jnp.sum(v[...]))(nnx.BatchStat(ONE))
+        pj.grad(lambda v: jnp.sum(v[...]))(nnx.BatchStat(ONE))
 
 
 # --- updates of arguments ---
-
-
 def test_a_training_step_of_nnx() -> None:
     """`update_argnums` is nnx.jit's promise: model, optimizer, streams and metrics are updated."""
 
@@ -375,8 +374,8 @@ def test_a_training_step_of_nnx() -> None:
         return step
 
     ours, theirs, x = made(), made(), jnp.ones((3, 2))
-    step = jaxinterop.jit(
-        step_with(lambda f: jaxinterop.value_and_grad(f, update_argnums=0)),
+    step = pj.jit(
+        step_with(lambda f: pj.value_and_grad(f, update_argnums=0)),
         update_argnums=(0, 1, 2),
     )
     other = nnx.jit(step_with(lambda f: nnx.value_and_grad(f, graph=True)))
@@ -406,3 +405,295 @@ registration = jax_registry._registrations.get(type(model), (None, None))[1]
 print(_core.open_by_stand_in(registration, model), (copied.kernel[...] == model.kernel[...]).all())
 """
     assert run_apart(source).split()[-2:] == ["None", "True"]
+
+
+class Two(nnx.Module):
+    """Two weights that begin as one array, if they are made so."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+    def __call__(self, x: Any) -> Any:
+        return (self.a[...] * x + 10 * self.b[...] * x).sum()
+
+
+def twice() -> Two:
+    array = jnp.ones(2)
+    return Two(nnx.Param(array), nnx.Param(array))
+
+
+def assigned() -> Two:
+    made = Two(nnx.Param(jnp.ones(2)), nnx.Param(jnp.zeros(2)))
+    made.b[...] = made.a[...]
+    return made
+
+
+def cloned() -> Two:
+    variable = nnx.Param(jnp.ones(2))
+    return Two(variable, nnx.clone(nnx.Dict(it=variable)).it)
+
+
+def updated() -> Two:
+    made = Two(nnx.Param(jnp.ones(2)), nnx.Param(jnp.zeros(2)))
+    nnx.update(nnx.Dict(it=made.b), nnx.state(nnx.Dict(it=made.a)))
+    return made
+
+
+COPIES = pytest.mark.parametrize("made", [twice, assigned, cloned, updated])
+X = jnp.array([1.0, 2.0])
+
+
+def loss_of_two(model: Any, x: Any) -> Any:
+    return model(x)
+
+
+def values(model: Two) -> list[list[float]]:
+    return [model.a[...].tolist(), model.b[...].tolist()]
+
+
+@COPIES
+def test_copying_a_value_ties_nothing(made: Callable[[], Two]) -> None:
+    """Two Variables that hold one array are two leaves, at the first walk and at later ones."""
+    model = made()
+    assert model.a.get_raw_value() is model.b.get_raw_value()
+    for _ in range(3):
+        leaves, spec = pydag.dag_flatten(model)
+        assert (len(leaves), spec.num_shared) == (2, 0)
+    assert pydag.dag_flatten(model, is_leaf=lambda _: False)[1] == spec
+
+
+def test_tying_variables() -> None:
+    """`tie` ties Variables; for the arrays in them it says that it can't."""
+    tied = pydag.tie(twice(), ("a",), ("b",))
+    assert tied.a is tied.b
+    with pytest.raises(ValueError, match=r"tree\.a\.value has no identity(.|\n)*Variables of NNX"):
+        pydag.tie(twice(), ("a", "value"), ("b", "value"))
+
+
+@COPIES
+@pytest.mark.parametrize("wrap", [lambda f: f, pj.jit, jax.jit])
+def test_derivatives_are_those_of_nnx(made: Callable[[], Two], wrap: Any) -> None:
+    """The gradient of each Variable is its own, not the sum."""
+    expected = nnx.grad(loss_of_two)(made(), X)
+    if wrap is jax.jit:
+        found = jax.jit(lambda dag: pj.grad(lambda m: loss_of_two(m, X))(dag.tree))(pj.Dag(made()))
+    else:
+        found = wrap(pj.grad(loss_of_two))(made(), X)
+    assert found.a.get_raw_value().tolist() == expected["a"][...].tolist() == [1, 2]
+    assert found.b.get_raw_value().tolist() == expected["b"][...].tolist() == [10, 20]
+
+
+@COPIES
+@pytest.mark.parametrize("donates", [False, True])
+def test_one_of_two_variables_is_updated(made: Callable[[], Two], donates: bool) -> None:
+    """A step that changes one Variable, or copies a value, changes just that one.
+
+    Of a buffer that two Variables hold copies are donated: the other Variable keeps it.
+    """
+
+    def step(model: Two, x: Any) -> None:
+        model.a[...] = model.a[...] + x
+
+    def copy(model: Two, x: Any) -> None:
+        model.b[...] = model.a[...]
+
+    options: Any = {"donate_argnums": 0} if donates else {}
+    compiled = pj.jit(step, update_argnums=0, **options)
+    copies = pj.jit(copy, update_argnums=0)
+    model = made()
+    for i in range(1, 4):
+        compiled(model, X)
+        assert values(model) == [(1 + i * X).tolist(), [1, 1]]
+    for _ in range(3):
+        copies(model, X)
+        compiled(model, X)
+    assert values(model) == [(1 + 6 * X).tolist(), (1 + 5 * X).tolist()]
+
+
+@COPIES
+def test_optimizers_have_a_moment_for_each(made: Callable[[], Two]) -> None:
+    """An optimizer trains the two Variables as `nnx.Optimizer` does."""
+    theirs = made()
+    optimizer = nnx.Optimizer(theirs, optax.adam(0.1), wrt=nnx.Param)
+    for _ in range(3):
+        optimizer.update(theirs, nnx.grad(loss_of_two)(theirs, X))
+    ours, tx = made(), pj.optimizer(optax.adam(0.1))
+    state = tx.init(ours)
+
+    @pj.jit(update_argnums=0)
+    def step(model: Two, state: Any) -> Any:
+        updates, state = tx.update(pj.grad(loss_of_two)(model, X), state, model)
+        pydag.dag_update(model, pj.apply_updates(model, updates))
+        return state
+
+    for _ in range(3):
+        state = step(ours, state)
+    np.testing.assert_allclose(values(ours), values(theirs), rtol=1e-6)
+
+
+@COPIES
+@pytest.mark.parametrize("is_numpy", [False, True])
+def test_files_have_a_value_for_each(
+    made: Callable[[], Two], is_numpy: bool, tmp_path: Path
+) -> None:
+    """An array that two Variables hold is written for each."""
+    model = made()
+    if is_numpy:
+        array = np.ones(2, np.float32)
+        model.a.set_raw_value(array), model.b.set_raw_value(array)
+    file = tmp_path / "model.safetensors"
+    pj.save(file, model, structure=False)
+    with safetensors.safe_open(file, "numpy") as stored:
+        assert len(stored.keys()) == 2
+    again = pj.load(file, like=model)
+    assert values(again) == values(model)
+
+
+def test_a_ref_below_two_variables_is_one() -> None:
+    """A ref is an object with identity wherever it stands: passed once, and written once."""
+    model = pj.tree.map(jax.new_ref, Two(nnx.Param(jnp.ones(2)), nnx.Param(jnp.ones(2))))
+    both = {"one": model, "other": jax.tree.map(lambda x: x, model)}
+    content = model.a.get_raw_value()
+    assert both["other"].a is not model.a
+    assert both["other"].a.get_raw_value() is content
+    for _ in range(2):
+        assert len(pydag.dag_leaves(both)) == 2
+    pj.jit(lambda m: content_of(m["other"].a).__setitem__(..., content_of(m["one"].a)[...] + 1))(
+        both
+    )
+    assert content[...].tolist() == [2, 2]
+
+
+def content_of(variable: Any) -> Any:
+    return variable.get_raw_value()
+
+
+# --- against the reference ---
+REGISTRY: Any = {
+    nnx.Param: Callbacks(
+        lambda v: ((v.get_raw_value(),), "aux", ("value",)),
+        lambda _, c: nnx.Param(c[0]),
+        leaves_are_values=True,
+        foreign=True,
+    )
+}
+
+
+def trees_with_variables() -> Any:
+    arrays = [jnp.full(1, float(i)) for i in range(3)]
+    shared: list[Any] = [[arrays[0]], (arrays[1], arrays[1]), {"k": arrays[2]}]
+    leaves = st.sampled_from([*arrays, *shared, 1.5, None])
+    variables = [nnx.Param(x) for x in (*arrays, *shared)]
+    held = st.one_of(leaves, st.sampled_from(variables), leaves.map(nnx.Param))
+    return st.recursive(
+        held,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=4),
+            st.tuples(inner, inner),
+            st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+            st.tuples(inner, inner).map(nnx.Param),
+        ),
+        max_leaves=10,
+    )
+
+
+@given(trees_with_variables(), st.sampled_from(["all", "nodes"]), st.booleans())
+def test_random_trees_with_variables(tree: Any, identity: str, asks: bool) -> None:
+    """Leaves and sharing are those of the reference, whatever was walked before."""
+    options: Any = {"identity": identity, "is_leaf": (lambda _: False) if asks else None}
+    expected, spec = ref.flatten(tree, registry=REGISTRY, **options)
+    for _ in range(2):
+        leaves, found = pydag.dag_flatten(tree, **options)
+        assert list(map(id, leaves)) == list(map(id, expected))
+        assert _core.all_paths(found) == ref.all_paths(spec)
+        assert found.num_shared == len(ref.shared(spec.root))
+
+
+def with_a_version(variable: Any) -> Any:
+    """What an opened Variable is if flax adds something to the metadata."""
+    children, metadata = variablelib._variable_flatten_with_keys(variable)
+    return (children[0][1],), (*metadata, ("version", 2))
+
+
+def with_copied_metadata(variable: Any) -> Any:
+    """The same if flax copies the values of the metadata."""
+    children, metadata = variablelib._variable_flatten_with_keys(variable)
+    return (children[0][1],), tuple((name, copy.copy(value)) for name, value in metadata)
+
+
+def without_version(cls: Any, metadata: Any, children: Any) -> Any:
+    """Builds a Variable of what these give."""
+    return cls._new(children[0], {name: x for name, x in metadata if name != "version"})
+
+
+def with_a_mark(cls: Any, metadata: Any, children: Any) -> Any:
+    """What is built if flax notes that it built it."""
+    return cls._new(children[0], dict(metadata) | {"built": ("by flax",)})
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        {"_variable_flatten": with_a_version, "_variable_unflatten": without_version},
+        {"_variable_flatten": with_copied_metadata},
+        {"_variable_unflatten": with_a_mark},
+    ],
+    ids=["opens more", "opens other objects", "builds more"],
+)
+def test_variables_of_another_flax(
+    functions: dict[str, Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Variables are opened and built by the functions that flax registered, whatever they do."""
+    for name, function in functions.items():
+        monkeypatch.setattr(variablelib, name, function)
+
+    class Changed(nnx.Variable):
+        pass
+
+    expected = jax.tree.map(lambda x: x, Changed(jnp.ones(2), names=["a"]))
+    for _ in range(12):  # more often than pydag tries to learn it
+        variable = Changed(jnp.ones(2), names=["a"])
+        copied = pydag.dag_copy({"a": variable, "b": variable})
+        assert copied["a"] is copied["b"]
+        assert copied["a"].get_metadata() == expected.get_metadata()
+    registration = jax_registry._registrations.get(Changed, (None, None))[1]
+    assert _core.open_by_stand_in(registration, variable) is None
+
+
+def test_modules_of_another_flax(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules whose aux_data has a form that pydag doesn't know are copied as flax copies them."""
+    flatten, unflatten = nnx.Pytree._pytree__flatten, nnx.Pytree._pytree__unflatten.__func__
+
+    def with_a_part_more(self: Any) -> Any:
+        children, aux_data = flatten(self)
+        return children, (*aux_data, "version 2")
+
+    def without_it(cls: Any, aux_data: Any, children: Any) -> Any:
+        return unflatten(cls, aux_data[:3], children)
+
+    monkeypatch.setattr(nnx.Pytree, "_pytree__flatten", with_a_part_more)
+    monkeypatch.setattr(nnx.Pytree, "_pytree__unflatten", classmethod(without_it))
+
+    class Changed(nnx.Module):
+        def __init__(self) -> None:
+            self.w, self.size = nnx.Param(jnp.ones(2)), 2
+
+    model = Changed()
+    copied = pydag.dag_copy([model, model])
+    assert copied[0] is copied[1] is not model
+    assert (copied[0].size, copied[0].w[...].tolist()) == (2, [1.0, 1.0])
+
+
+def test_a_flax_without_what_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where flax lacks a name that pydag looks up, its functions open and build each object."""
+
+    class Unknown(nnx.Variable):
+        pass
+
+    monkeypatch.delattr(variablelib, "_variable_flatten")
+    monkeypatch.delattr(pytreelib, "PytreeState")
+    for _ in range(3):
+        variable = Unknown(jnp.ones(2))
+        assert pydag.dag_copy(variable)[...].tolist() == [1.0, 1.0]
+    registration = jax_registry._registrations.get(Unknown, (None, None))[1]
+    assert _core.open_by_stand_in(registration, variable) is None

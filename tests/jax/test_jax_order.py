@@ -40,7 +40,7 @@ def two() -> Any:
 
 
 def test_keyword_arguments() -> None:
-    """Their order counts where the function can see it, and nowhere else."""
+    """The order of keywords counts where the function can see it, and nowhere else."""
     seen: list[Any] = []
 
     def named(a: Any, *, b: Any, c: Any = 0) -> Any:
@@ -100,7 +100,7 @@ LOOPS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_carry_that_comes_back_in_another_order(name: str, compiled: bool) -> None:
-    """It is matched by key. Each round sees the order that was given, and so does the result."""
+    """The carry is matched by key. Each round sees the given order, and so does the result."""
     orders: list[list[str]] = []
 
     def body(carry: Any) -> Any:
@@ -118,7 +118,7 @@ def test_a_carry_that_comes_back_in_another_order(name: str, compiled: bool) -> 
 
 @pytest.mark.parametrize("first", [True, False])
 def test_branches_that_fill_dicts_in_another_order(first: bool) -> None:
-    """They are alike; the result has the order of the first, whichever is taken."""
+    """Such branches are alike; the result has the order of the first, whichever is taken."""
     tree = {"b": jnp.float32(1), "a": jnp.float32(3)}
     branches: list[Any] = [turned, dict, turned]
     wraps: list[Any] = [lambda f: f, jaxinterop.jit]
@@ -177,7 +177,7 @@ HOLDERS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_in_every_wrapper(name: str, holder: str, around: Any) -> None:
-    """Whatever was traced first: a function sees the order, and the result has it."""
+    """A function sees the order, and the result has it, whatever was traced first."""
     make, read = HOLDERS[holder]
 
     def counted(tree: Any) -> Any:

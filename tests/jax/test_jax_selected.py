@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`static=`: which leaves are static, said in one vocabulary; and numbers that change each time."""
+"""One vocabulary says which leaves are static, and by which leaves one differentiates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import numpy as np
 import optax
 import pytest
 from operations import python_calls
+from registering import Linear
 
 import pydag
-from pydag import jaxinterop
+import pydag.jaxinterop as pj
+from pydag import SharingError
 from pydag.jaxinterop import Dag
 
 
@@ -44,11 +46,11 @@ SELECTIONS: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_each_way_to_say_it(name: str) -> None:
-    """At each call, whatever was compiled before."""
+    """The selection holds at each call, whatever was compiled before."""
     where, expected = SELECTIONS[name]
-    f = jaxinterop.jit(kinds, static=where)
+    f = pj.jit(kinds, static=where)
     assert [f(Layer()), f(Layer()), f(Layer())] == [expected] * 3
-    assert jaxinterop.make_jaxpr(lambda layer: layer.w, static=where)(Layer()) is not None
+    assert pj.make_jaxpr(lambda layer: layer.w, static=where)(Layer()) is not None
 
 
 # Calls of one structure, one after another, and which of their numbers `n` are static.
@@ -68,9 +70,7 @@ def test_a_predicate_is_asked_of_the_values_at_each_call(name: str) -> None:
     """A number that was data in one call may be static in the next, also where the core calls."""
     where, numbers, expected = BY_VALUE[name]
     traced = jax.core.Tracer
-    f = jaxinterop.jit(
-        lambda d: ("data" if isinstance(d["n"], traced) else "static", d["n"]), static=where
-    )
+    f = pj.jit(lambda d: ("data" if isinstance(d["n"], traced) else "static", d["n"]), static=where)
     for _ in range(3):
         found = [f({"n": number, "s": "a"}) for number in numbers]
         assert [kind == "static" for kind, _ in found] == expected
@@ -79,38 +79,38 @@ def test_a_predicate_is_asked_of_the_values_at_each_call(name: str) -> None:
 
 def test_a_class_is_decided_by_the_class_alone() -> None:
     """Other numbers of the same structure are data, and the core makes the calls."""
-    f = jaxinterop.jit(lambda d: d["n"] + 1, static=str)
+    f = pj.jit(lambda d: d["n"] + 1, static=str)
     assert float(f({"n": 1.5, "s": "a"})) == 2.5
     calls = python_calls(lambda: [f({"n": n + 0.25, "s": "a"}) for n in range(5)])
     assert "CompiledFunction.run" not in calls
 
 
 def scanned(f: Callable[[Any], Any], **how: Any) -> Any:
-    return lambda t: jaxinterop.scan(lambda c, _: (f(c), (c, None))[1], t, length=1, **how)[0]
+    return lambda t: pj.scan(lambda c, _: (f(c), (c, None))[1], t, length=1, **how)[0]
 
 
 def looped(f: Callable[[Any], Any], **how: Any) -> Any:
-    return lambda t: jaxinterop.fori_loop(0, 1, lambda _, c: (f(c), c)[1], t, **how)
+    return lambda t: pj.fori_loop(0, 1, lambda _, c: (f(c), c)[1], t, **how)
 
 
 def whiled(f: Callable[[Any], Any], **how: Any) -> Any:
-    return lambda t: jaxinterop.while_loop(lambda c: c.w[0] < 0, lambda c: (f(c), c)[1], t, **how)
+    return lambda t: pj.while_loop(lambda c: c.w[0] < 0, lambda c: (f(c), c)[1], t, **how)
 
 
 WRAPPERS: dict[str, Callable[..., Any]] = {
-    "jit": jaxinterop.jit,
-    "vmap": lambda f, **o: jaxinterop.vmap(f, None, axis_size=2, **o),
-    "checkpoint": jaxinterop.checkpoint,
-    "grad": jaxinterop.grad,
-    "value_and_grad": jaxinterop.value_and_grad,
-    "jacfwd": jaxinterop.jacfwd,
-    "jacrev": jaxinterop.jacrev,
-    "hessian": jaxinterop.hessian,
+    "jit": pj.jit,
+    "vmap": lambda f, **o: pj.vmap(f, None, axis_size=2, **o),
+    "checkpoint": pj.checkpoint,
+    "grad": pj.grad,
+    "value_and_grad": pj.value_and_grad,
+    "jacfwd": pj.jacfwd,
+    "jacrev": pj.jacrev,
+    "hessian": pj.hessian,
     "scan": scanned,
     "fori_loop": looped,
     "while_loop": whiled,
-    "make_jaxpr": jaxinterop.make_jaxpr,
-    "keep_sharing": jaxinterop.keep_sharing(jax.named_call, static="width"),
+    "make_jaxpr": pj.make_jaxpr,
+    "keep_sharing": pj.keep_sharing(jax.named_call, static="width"),
 }
 
 
@@ -129,17 +129,17 @@ def test_every_wrapper_has_it(name: str) -> None:
 
 
 def test_a_gradient_has_none_for_what_is_static() -> None:
-    """By one argument or by several; keyword arguments are looked at, too."""
+    """One argument or several may be differentiated by; keyword arguments are looked at, too."""
 
     def f(layer: Layer, other: Any, *, scale: Any) -> Any:
         assert (layer.width, other["width"], scale["width"]) == (2, 3, 4)
         return jnp.sum(layer.w) * layer.rate + other["x"] * scale["x"]
 
     given: dict[str, Any] = {"scale": {"width": 4, "x": 2.0}}
-    one = jaxinterop.grad(f, static="*width*")(Layer(), {"width": 3, "x": 1.0}, **given)
+    one = pj.grad(f, static="*width*")(Layer(), {"width": 3, "x": 1.0}, **given)
     assert one.width is None
     assert (one.w.tolist(), float(one.rate)) == ([0.5, 0.5], 2.0)
-    two = jaxinterop.grad(f, (1, 0), static="*width*")(Layer(), {"width": 3, "x": 1.0}, **given)
+    two = pj.grad(f, (1, 0), static="*width*")(Layer(), {"width": 3, "x": 1.0}, **given)
     assert two[0]["width"] is None
     assert float(two[0]["x"]) == 2.0
     assert two[1].width is None
@@ -154,8 +154,8 @@ def test_an_object_that_holds_arrays_may_be_a_constant() -> None:
 
     table = Table()
     with pytest.raises(TypeError, match="static=Table"):
-        jaxinterop.jit(lambda tree: tree["table"].values)({"table": table})
-    f = jaxinterop.jit(lambda tree: (tree["table"].values * tree["x"], tree["table"]), static=Table)
+        pj.jit(lambda tree: tree["table"].values)({"table": table})
+    f = pj.jit(lambda tree: (tree["table"].values * tree["x"], tree["table"]), static=Table)
     values, out = f({"table": table, "x": 2.0})
     assert values.tolist() == [0.0, 2.0, 4.0]
     assert out is table
@@ -164,13 +164,13 @@ def test_an_object_that_holds_arrays_may_be_a_constant() -> None:
 def test_a_selection_that_selects_nothing() -> None:
     """The error lists the nearest paths that exist."""
     with pytest.raises(ValueError, match="no path matches the pattern 'widht'") as caught:
-        jaxinterop.jit(kinds, static="widht")(Layer())  # codespell:ignore
+        pj.jit(kinds, static="widht")(Layer())  # codespell:ignore
     assert "width" in str(caught.value)
     nothing: list[Any] = [lambda leaf: False, str, (bytes, str), [str]]
     for where in nothing:
         with pytest.raises(ValueError, match="selects none of 3 leaves"):
-            jaxinterop.jit(kinds, static=where)(Layer())
-    for wrap in (jaxinterop.grad, jaxinterop.vmap, jaxinterop.checkpoint, scanned, looped):
+            pj.jit(kinds, static=where)(Layer())
+    for wrap in (pj.grad, pj.vmap, pj.checkpoint, scanned, looped):
         with pytest.raises(ValueError, match="no path matches"):
             wrap(lambda layer: 0.0, static="widht")(Layer())  # codespell:ignore
     with pytest.raises(ValueError, match="no path matches"):
@@ -178,16 +178,16 @@ def test_a_selection_that_selects_nothing() -> None:
     wrong: list[Any] = [3, {"a": 1}]
     for where in wrong:
         with pytest.raises(TypeError, match="which leaves"):
-            jaxinterop.jit(kinds, static=where)(Layer())
+            pj.jit(kinds, static=where)(Layer())
 
 
 def test_an_array_that_is_selected() -> None:
-    """It can't be part of a key; the error says which one it is."""
+    """An array can't be part of a key; the error says which one it is."""
     with pytest.raises(TypeError, match=r"args\[0\]\.w is an array and selected by static="):
-        jaxinterop.jit(kinds, static="w")(Layer())
+        pj.jit(kinds, static="w")(Layer())
 
 
-class Held(jaxinterop.Module):
+class Held(pj.Module):
     """A module that holds more than arrays."""
 
     def __init__(self) -> None:
@@ -204,49 +204,49 @@ def summed(model: Any) -> Any:
 
 
 def test_one_predicate_for_all(tmp_path: Any) -> None:
-    """It is asked about arrays and data: no function, text or configuration of the model."""
+    """A predicate gets arrays and data: no function, text or configuration of the model."""
     model = Held()
-    gradient = jaxinterop.grad(summed, wrt=is_matrix)(model)
+    gradient = pj.grad(summed, wrt=is_matrix)(model)
     assert (gradient.w.tolist(), gradient.b) == ([[1.0, 1.0], [1.0, 1.0]], None)
-    state = jaxinterop.optimizer(optax.adam(0.1), wrt=is_matrix).init(model)
+    state = pj.optimizer(optax.adam(0.1), wrt=is_matrix).init(model)
     assert list(state[0].mu) == ["w"]
     mask = pydag.dag_mask(model, is_matrix)
     assert [mask.w, mask.b, mask.act, mask.name, mask.width] == [True, *[False] * 4]
-    assert jaxinterop.mask(model, is_matrix)({"w": 1, "b": 2}) == {"w": True, "b": False}
+    assert pj.mask(model, is_matrix)({"w": 1, "b": 2}) == {"w": True, "b": False}
     inner = pydag.dag_mask(Dag(model), is_matrix).tree
     assert (inner.w, inner.b) == (True, False)
-    jaxinterop.save(tmp_path / "m", model, structure=False)
+    pj.save(tmp_path / "m", model, structure=False)
     like = Held()
-    loaded = jaxinterop.load(tmp_path / "m", like, only=is_matrix)
+    loaded = pj.load(tmp_path / "m", like, only=is_matrix)
     assert loaded.b is like.b
     assert loaded.w is not like.w
 
 
 def test_a_predicate_of_static() -> None:
-    """It is asked about every leaf that could be static, and no array."""
+    """This predicate gets every leaf that could be static, and no array."""
     asked: list[Any] = []
 
     def is_text(leaf: Any) -> bool:
         asked.append(leaf)
         return isinstance(leaf, str)
 
-    jaxinterop.jit(summed, static=is_text)(Held())
+    pj.jit(summed, static=is_text)(Held())
     assert set(asked) == {jnp.tanh, "held", 3}
 
 
 @pytest.mark.parametrize(
     ("call", "path"),
     [
-        (lambda f: jaxinterop.grad(summed, wrt=f)(Held()), "args[0].b"),
-        (lambda f: jaxinterop.jit(jaxinterop.grad(summed, wrt=f))(Held()), "args[0].b"),
-        (lambda f: jaxinterop.grad(lambda x, m: m["w"], 1, wrt=[f])(0, {"w": 1.0}), "args[1]['w']"),
-        (lambda f: jaxinterop.optimizer(optax.sgd(0.1), wrt=f).init(Held()), "params.b"),
-        (lambda f: jaxinterop.mask(Held(), f), "tree.b"),
-        (lambda f: jaxinterop.jit(summed, static=f)(Held()), "args[0].act"),
+        (lambda f: pj.grad(summed, wrt=f)(Held()), "args[0].b"),
+        (lambda f: pj.jit(pj.grad(summed, wrt=f))(Held()), "args[0].b"),
+        (lambda f: pj.grad(lambda x, m: m["w"], 1, wrt=[f])(0, {"w": 1.0}), "args[1]['w']"),
+        (lambda f: pj.optimizer(optax.sgd(0.1), wrt=f).init(Held()), "params.b"),
+        (lambda f: pj.mask(Held(), f), "tree.b"),
+        (lambda f: pj.jit(summed, static=f)(Held()), "args[0].act"),
     ],
 )
 def test_an_error_of_a_predicate_names_the_leaf(call: Any, path: str) -> None:
-    """As a note."""
+    """A note names the leaf."""
     with pytest.raises(AttributeError) as caught:
         call(lambda leaf: leaf.missing)
     assert caught.value.__notes__[0] == f"raised while selecting {path}"
@@ -256,8 +256,173 @@ def test_an_error_of_a_predicate_names_the_leaf(call: Any, path: str) -> None:
     "selection", ["*.weight", "w", is_matrix, jnp.ndim, jax.Array, functools.partial(is_matrix)]
 )
 def test_a_mask_without_a_model(selection: Any) -> None:
-    """It would be one answer for every leaf."""
+    """Such a mask would be one answer for every leaf."""
     with pytest.raises(TypeError, match=r"pj\.mask\(model, where\)"):
-        jaxinterop.mask(selection)
+        pj.mask(selection)
     with pytest.raises(TypeError, match=r"pj\.mask\(model, where\)"):
-        jaxinterop.mask(selection, Held())
+        pj.mask(selection, Held())
+
+
+def model() -> dict[str, Any]:
+    """Two layers with one weight; a counter, a flag, a key, and what JAX can't trace."""
+    w = jnp.float32(3.0)
+    return {
+        "body": Linear(w, jnp.float32(1.0)),
+        "head": Linear(w, jnp.float32(2.0)),
+        "steps": jnp.int32(4),
+        "flag": True,
+        "key": jax.random.key(0),
+        "name": "net",
+        "function": jnp.sin,
+    }
+
+
+def loss(model: Any) -> Any:
+    """By the weight 11 + 6, the biases 5 and 1."""
+    assert model["body"].weight is model["head"].weight
+    body, head = model["body"], model["head"]
+    return 5 * body.bias + 11 * body.weight + head.weight**2 + head.bias
+
+
+def numbers(gradient: Any) -> list[Any]:
+    """The weight at both places, and the biases."""
+    body, head = gradient["body"], gradient["head"]
+    assert body.weight is head.weight
+    found = [body.weight, body.bias, head.bias]
+    return [None if x is None else float(x) for x in found]
+
+
+def test_what_has_no_derivative_is_passed_through() -> None:
+    """Integers, flags and keys need no `wrt`: the gradient has None there, as for text."""
+    gradient = pj.grad(loss)(model())
+    assert numbers(gradient) == [17.0, 5.0, 1.0]
+    others = ("steps", "flag", "key", "name", "function")
+    assert [gradient[name] for name in others] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("wrt", "expected"),
+    [
+        ("*.weight", [17.0, None, None]),
+        ("['head'].weight", [17.0, None, None]),
+        ("['head'].*", [17.0, None, 1.0]),
+        ("*.bias", [None, 5.0, 1.0]),
+        (["['body'].bias", "*head*weight"], [17.0, 5.0, None]),
+        (Linear, [17.0, 5.0, 1.0]),
+        ((Linear, str), [17.0, 5.0, 1.0]),
+        (lambda leaf: leaf.shape == (), [17.0, 5.0, 1.0]),  # asked of no text, no function
+        (True, [17.0, 5.0, 1.0]),
+        (jax.Array, [17.0, 5.0, 1.0]),
+    ],
+)
+def test_the_vocabulary(wrt: Any, expected: list[float | None]) -> None:
+    """A selection is a pattern of any path, a class, a predicate, a boolean, or a list of such."""
+    for gradient in (
+        pj.grad(loss, wrt=wrt)(model()),
+        pj.value_and_grad(loss, wrt=wrt)(model())[1],
+        pj.jacrev(loss, wrt=wrt)(model()),
+        pj.jacfwd(loss, wrt=wrt)(model()),
+        pj.jit(pj.grad(loss, wrt=wrt))(model()),
+    ):
+        assert numbers(gradient) == expected
+
+
+def test_a_prefix_of_booleans() -> None:
+    """The prefix has the argument's form; two answers for one object are an error with both."""
+    given = dict.fromkeys(model(), False)
+    gradient = pj.grad(loss, wrt={**given, "body": Linear(False, True)})
+    with pytest.raises(ValueError, match="prefix of booleans doesn't fit"):
+        pj.grad(loss, wrt={"body": True})(model())
+    with pytest.raises(SharingError, match="two answers") as caught:
+        pj.grad(loss, wrt={**given, "body": Linear(True, True)})(model())
+    for path in ("tree['body'].weight: True", "tree['head']"):
+        assert path in str(caught.value)
+    assert numbers(gradient(model())) == [None, 5.0, None]
+
+
+def two(one: Any, other: Any, *, scale: Any = 1.0) -> Any:
+    return (2 * one["a"] + 3 * other["a"] + 5 * other["b"]) * scale
+
+
+def test_several_arguments() -> None:
+    """Each of them is a root of its own for patterns; a prefix is one of the tuple."""
+    args = {"a": jnp.float32(1.0), "b": jnp.float32(2.0)}, {"a": 3.0, "b": 4.0}
+    for wrt in ("['a']", ({"a": True, "b": False}, {"a": True, "b": False})):
+        one, other = pj.grad(two, (0, 1), wrt=wrt)(*args)
+        assert (one, other) == ({"a": 2.0, "b": None}, {"a": 3.0, "b": None})
+    other, one = pj.grad(two, (1, 0), wrt=({"a": False, "b": True}, True))(*args)
+    assert (one, other) == ({"a": 2.0, "b": 0.0}, {"a": None, "b": 5.0})
+    shared = {"a": (w := jnp.float32(1.0)), "b": w}
+    one, other = pj.grad(two, (0, 1), wrt="['b']")(shared, shared)
+    assert one["a"] is one["b"] is other["a"] is other["b"]
+    assert float(one["a"]) == 10.0
+    object_at_both = Linear(w, 2.0)
+    gradient = pj.grad(lambda one, other: one.weight * other.bias, (0, 1), wrt="bias")
+    first, second = gradient(object_at_both, object_at_both)
+    assert (first.weight, float(first.bias), first is second) == (None, 1.0, True)
+
+
+def test_nothing_to_differentiate() -> None:
+    """Without leaves that is all right; else it is an error that says what there is."""
+    assert pj.grad(lambda p: 1.0, wrt="nothing")({}) == {}
+    with pytest.raises(TypeError, match=r"nothing to differentiate by: args\[0\] holds no array"):
+        pj.grad(lambda p: 1.0)({"a": "text"})
+    with pytest.raises(
+        TypeError, match=r"derivative \(but args\[0\]\['steps'\]\) in args\[0\]: .*bias: f32\[\]"
+    ):
+        pj.grad(loss, wrt="*steps*")(model())
+    with pytest.raises(TypeError, match=r"derivative in args\[0\]"):
+        pj.grad(loss, wrt=np.ndarray)(model())
+    with pytest.raises(TypeError, match="real- or complex-valued inputs"):
+        pj.grad(loss)({"steps": jnp.int32(4), "flag": True})
+    with pytest.raises(TypeError, match="which leaves: expected"):
+        pj.grad(loss, wrt=1.5)(model())
+
+
+def test_allow_int() -> None:
+    """With `allow_int=True` integers count, and keys don't."""
+    gradient = pj.grad(loss, allow_int=True)(model())
+    assert gradient["steps"].dtype == gradient["flag"].dtype == jax.dtypes.float0
+    assert gradient["key"] is None
+    gradient = pj.grad(loss, allow_int=True, wrt=["*steps*", "*.bias"])(model())
+    assert gradient["steps"].dtype == jax.dtypes.float0
+    assert (gradient["flag"], gradient["body"].weight) == (None, None)
+
+
+@pj.register
+@pydag.register_module
+class Net:
+    """A tied weight, and what has no derivative."""
+
+    def __init__(self) -> None:
+        self.w = self.v = jnp.ones(2)
+        self.heads, self.rate, self.name, self.act = 4, 0.5, "net", jnp.tanh
+        self.scale = 1 / np.sqrt(4.0)
+
+
+OTHERS = ("heads", "rate", "name", "act", "scale")
+
+
+def net_loss(net: Any) -> Any:
+    return jnp.sum(net.w * net.v) * net.heads
+
+
+def others(tree: Any) -> list[Any]:
+    return [getattr(tree, name) for name in OTHERS]
+
+
+@pytest.mark.parametrize("make", [optax.sgd, optax.adam, optax.adamw])
+def test_updates(make: Any) -> None:
+    """An update has the configuration of the model; whoever adds updates doubles no number."""
+    net = Net()
+    ours = pj.optimizer(make(0.125))
+    gradient = pj.grad(net_loss)(net)
+    updates, _ = ours.update(gradient, ours.init(net), net)
+    assert others(updates) == others(net)
+    added = pj.tree.map(jnp.add, net, updates)
+    assert others(added) == others(net)
+    assert added.w.tolist() == pj.apply_updates(net, updates).w.tolist()
+    assert optax.apply_updates(net, updates).w.tolist() == added.w.tolist()
+    if make is not optax.adamw:  # which needs the model
+        updates, _ = ours.update(gradient, ours.init(net))
+        assert updates.w is updates.v

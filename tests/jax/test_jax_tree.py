@@ -108,7 +108,7 @@ def test_configuration_is_never_seen() -> None:
 
 
 def test_refs_keys_and_outlines_are_leaves() -> None:
-    """So are typed random keys, refs, and shapes with a dtype."""
+    """Typed random keys, refs, and shapes with a dtype are data."""
     outline: Any = jax.ShapeDtypeStruct
     tree = [jax.random.key(0), jax.new_ref(jnp.ones(2)), outline((2,), jnp.float32)]
     assert all(map(lambda a, b: a is b, pj_tree.leaves(tree), tree))
@@ -142,7 +142,7 @@ def test_none_fits_everything() -> None:
 
 
 def test_a_rest_may_be_configured_in_another_way() -> None:
-    """Its numbers, text and functions aren't compared."""
+    """The rest's numbers, text and functions aren't compared."""
     other: Any = Net(depth=5)
     other.act, other.name = jnp.tanh, "other"
     mean = pj_tree.map(lambda a, b: (a + b) / 2, Net(), other)
@@ -208,7 +208,7 @@ def test_structure_is_what_a_call_is_compiled_for(change: Any, is_equal: bool) -
 
 
 def test_flatten_and_unflatten() -> None:
-    """They are inverse, and the number of leaves is checked."""
+    """The two are inverse, and the number of leaves is checked."""
     leaves, treedef = pj_tree.flatten({"net": Net(), "step": 1})
     assert treedef.num_leaves == len(leaves) == 3
     again = pj_tree.unflatten(treedef, leaves)
@@ -219,7 +219,7 @@ def test_flatten_and_unflatten() -> None:
 
 
 def test_paths_are_in_the_words_of_jax() -> None:
-    """As JAX writes them; a shared leaf has its first."""
+    """Paths are as JAX writes them; a shared leaf has its first."""
     pairs = pj_tree.leaves_with_path({"net": Net(), "x": (1.0,)})
     assert [jax.tree_util.keystr(path) for path, _ in pairs] == [
         "['net'].biases[0]",
@@ -231,7 +231,7 @@ def test_paths_are_in_the_words_of_jax() -> None:
 
 
 def test_is_leaf() -> None:
-    """What it keeps whole is data, None as well; it may ask for paths."""
+    """What `is_leaf` keeps whole is data, None as well; it may ask for paths."""
     tree = {"a": [1.0, 2.0], "b": None}
     assert pj_tree.leaves(tree, is_leaf=lambda x: isinstance(x, list)) == [[1.0, 2.0]]
     assert pj_tree.leaves(tree, is_leaf=lambda x: x is None) == [1.0, 2.0, None]

@@ -61,7 +61,7 @@ def counted(model: Any) -> Any:
 def test_functions_run_as_they_stand_under_disable_jit(
     name: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In every wrapper, whatever was compiled before."""
+    """Every wrapper runs its function, whatever was compiled before."""
     run, expected = LOOPS[name]
     ref, model = tied()
     HOW[how](run)(model)
@@ -110,7 +110,7 @@ def test_updates_under_disable_jit(name: str) -> None:
 
 
 def test_a_compiled_function_before_and_after_disable_jit() -> None:
-    """It is called by its plan, then as it stands, then by its plan."""
+    """The function is called by its plan, then as it stands, then by its plan."""
     ref, model = tied()
     traces: Any = []
     f = pj.jit(lambda m: (traces.append(isinstance(m["a"], jax.core.Tracer)), grow(m))[1])
@@ -189,7 +189,7 @@ def test_a_condition_that_writes() -> None:
 
 @pytest.mark.parametrize("name", ["checkpoint", "while_loop", "the condition", "fori_loop"])
 def test_closed_over_as_well_as_passed(name: str) -> None:
-    """As under `jit`, where contents are passed: JAX's error, with the argument's path."""
+    """JAX's error comes, with the argument's path, as under `jit`, where contents are passed."""
     ref, model = tied()
 
     def more(m: Any) -> Any:
@@ -327,7 +327,7 @@ def test_rows_of_a_matrix() -> None:
 
 @pytest.mark.parametrize("places", [lambda r: {"a": r, "b": r}, lambda r: (r, [r])])
 def test_a_ref_twice_in_xs(places: Any) -> None:
-    """Is one row in the body."""
+    """Such a ref is one row in the body."""
     ref = row_of()
 
     def body(carry: Any, x: Any) -> Any:
@@ -340,7 +340,7 @@ def test_a_ref_twice_in_xs(places: Any) -> None:
 
 
 def test_derivatives_through_scanned_refs() -> None:
-    """Those of JAX."""
+    """The derivatives are those of JAX."""
 
     def loss(lax: Any, x: Any) -> Any:
         ref = jax.new_ref(x * jnp.arange(3.0))
@@ -369,7 +369,7 @@ def test_scanned_refs_that_are_there_twice_are_errors() -> None:
 
 
 def test_scanned_refs_have_leading_axes() -> None:
-    """Of one size with the arrays; else an error with the path."""
+    """The axes have one size with the arrays; else there is an error with the path."""
     for xs, text in (
         ({"r": row_of(), "y": jnp.ones(2)}, r"xs\['r'\] has size 3, xs\['y'\] has size 2"),
         ({"r": jax.new_ref(0.0)}, r"without a leading axis: xs\['r'\]"),
@@ -379,7 +379,7 @@ def test_scanned_refs_have_leading_axes() -> None:
 
 
 def test_a_row_can_not_be_returned() -> None:
-    """By JAX's error, or by the one about carries."""
+    """JAX's error comes, or the one about carries."""
     with pytest.raises(ValueError, match=r"returned a mutable array reference(.|\n)*argument x"):
         pj.scan(lambda c, x: (c, x), 0.0, row_of())
     with pytest.raises(TypeError, match=r"carry is an array\n.*it is a ref"):

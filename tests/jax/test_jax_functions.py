@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions: callables that hold a model, stages, errors, and what JAX promises of `jit`."""
+"""Callables that hold a model, errors about functions, and what JAX promises of `jit`."""
+
+from __future__ import annotations
 
 import functools
 import re
 import traceback
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +84,7 @@ def applied(fun: Any, x: Any) -> Any:
 
 PARTIAL: Any = jax.tree_util.Partial
 
+
 # Functions that hold a model, of x: they give w * x.
 HOLDERS: dict[str, Any] = {
     "method": lambda m: m.step,
@@ -124,7 +129,7 @@ def test_a_callable_that_holds_a_model_is_refused_by_jit(name: str) -> None:
     ids=["equinox", "array", "trainer", "grad", "eqx.filter_grad", "cache", "NumPy", "custom"],
 )
 def test_other_callables_that_hold_a_model(held: Any, cure: str) -> None:
-    """Modules and wrappers of others, an array in a partial, an attribute, rules."""
+    """Modules and wrappers of others, arrays in partials, attributes, and rules are refused."""
     with pytest.raises(TypeError, match=cure):
         pj.jit(held())
 
@@ -155,7 +160,7 @@ def test_what_a_callable_holds_is_closed_over_at_each_call(name: str, call: str)
 
 @pytest.mark.parametrize("what", ["scan", "fori_loop", "map", "associative_scan"])
 def test_bodies_that_hold_a_model(what: str) -> None:
-    """They are traced anew, too."""
+    """Such bodies are traced anew, too."""
     model = Model()
     scaled = by_hand(model.step)
     bodies = {
@@ -194,7 +199,7 @@ PULLBACKS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", PULLBACKS)
 def test_a_pullback_is_no_model(name: str) -> None:
-    """It holds constants that never change, so `jit` takes it, as `jax.jit` does."""
+    """A pullback holds constants that never change, so `jit` takes it, as `jax.jit` does."""
     pull = PULLBACKS[name]()
     [once], [compiled] = (jax.tree.leaves(f(X)) for f in (pull, pj.jit(pull)))
     assert compiled.tolist() == once.tolist()
@@ -241,65 +246,7 @@ def test_jit_as_a_decorator_in_a_class_makes_a_method() -> None:
     assert float(pj.jit(functools.partial(jnp.sum, axis=0))(X)) == 3.0
 
 
-# --- stages ---
-
-
-def test_stages_are_called_with_the_users_trees() -> None:
-    """trace, lower and compile; out_info has the structure and the ties of the result."""
-
-    def f(tree: Any) -> Any:
-        new = tree["a"] + 1
-        return {"new": new, "same": new, "name": "text"}
-
-    compiled = pj.jit(f)
-    traced = compiled.trace({"a": X, "b": X})
-    for info in (
-        traced.out_info,
-        traced.lower().out_info,
-        traced.lower().compile().out_info,
-        compiled.eval_shape({"a": X, "b": X}),
-        pj.eval_shape(f, {"a": X, "b": X}),
-    ):
-        assert (info["new"].shape, info["name"]) == ((2,), "text")
-        assert info["new"] is info["same"]
-    assert len(traced.jaxpr.jaxpr.invars) == 1
-    run = compiled.lower({"a": X, "b": X}).compile()
-    out = run({"a": X, "b": X})
-    assert out["new"] is out["same"]
-    assert out["new"].tolist() == [2.0, 3.0]
-    with pytest.raises(TypeError, match=r"args\[0\]\['a'\] and args\[0\]\['b'\](.|\n)*two objects"):
-        run({"a": X, "b": X + 1})
-    run = pj.jit(lambda x, n: x, static_argnums=1).lower(X, 3).compile()
-    with pytest.raises(TypeError, match=r"args\[1\]\n  first:  3\n  second: 4"):
-        run(X, 4)
-
-
-def test_shapes_stand_for_arrays_in_stages() -> None:
-    """What has a shape and a dtype is traced, lowered and compiled as an array."""
-    shape = jax.eval_shape(lambda: X)
-    compiled = pj.jit(lambda t: t["a"] * 2).lower({"a": shape}).compile()
-    assert compiled({"a": X}).tolist() == [2.0, 4.0]
-
-
-def test_clear_cache_compiles_anew() -> None:
-    """As in JAX."""
-    traces = []
-
-    @pj.jit
-    def f(tree: Any) -> Any:
-        traces.append(1)
-        return tree["a"]
-
-    f({"a": X})
-    f({"a": X})
-    f.clear_cache()
-    f({"a": X})
-    assert len(traces) == 2
-
-
 # --- errors ---
-
-
 def failing(model: Any, x: Any) -> Any:
     """Needs the value of a traced array."""
     return x if model.w[0] > 0 else -x
@@ -328,7 +275,7 @@ def test_errors_name_paths_and_the_users_function() -> None:
     """JAX's words speak of the user's function, and of the path of the leaf."""
     with pytest.raises(TypeError, match=r"args\[0\]\['layers'\]\[1\]\.w"):
         pj.jit(lambda t: t)({"layers": [Model(), _with_object()]})
-    with pytest.raises(jax.errors.TracerBoolConversionError, match=r"failing at .*test_rules_func"):
+    with pytest.raises(jax.errors.TracerBoolConversionError, match=r"failing at .*test_jax_func"):
         pj.jit(failing)(Model(), X)
     wrapped: Any = pj.jit(failing)
     assert wrapped.__wrapped__ is failing
@@ -387,8 +334,6 @@ def _with_object() -> Any:
 
 
 # --- what JAX promises ---
-
-
 def placed(*axes: str) -> NamedSharding:
     """A sharding, made anew."""
     mesh = Mesh(jax.devices()[:1], ("x",))
@@ -423,7 +368,7 @@ def test_wrapping_again_compiles_nothing_anew(options: Any) -> None:
 
 
 def test_dags_pullbacks_and_derived_are_pytrees() -> None:
-    """They go through plain `jax.jit`."""
+    """All of these go through plain `jax.jit`."""
     tied = {"a": X, "b": X}
     dag = jax.jit(lambda d: jax.tree.map(lambda x: x * 2, d))(pj.Dag(tied))
     assert dag.tree["a"] is dag.tree["b"]
@@ -449,3 +394,84 @@ def test_cycles_and_depth() -> None:
     for _ in range(300):
         chain = {"x": X + 0, "inner": chain}
     assert pj.jit(lambda t: 1)(chain) == 1  # paths that are one when they are shortened
+
+
+ONES = jnp.ones(3)
+
+
+class Counting(pj.Module):
+    """A model with methods for every wrapper."""
+
+    def __init__(self) -> None:
+        self.w, self.depth = jnp.zeros(3), 2
+
+    def __call__(self, x: Any) -> Any:
+        return self.w @ x
+
+    def loss(self, x: Any, target: Any = 3.0) -> Any:
+        return (self(x) - target) ** 2
+
+    def step(self, carry: Any, x: Any) -> Any:
+        carry = carry + self(x)
+        return carry, carry
+
+    def once(self, _: Any, carry: Any) -> Any:
+        return carry + self(ONES)
+
+    def more(self, carry: Any) -> Any:
+        return carry + self(ONES) + 1
+
+    def goes_on(self, carry: Any) -> Any:
+        return carry < 2 + self(ONES)
+
+    def added(self, one: Any, other: Any) -> Any:
+        return one + other + self(ONES)
+
+
+def function(model: Any, x: Any, power: int = 1) -> Any:
+    """A function for partials."""
+    return model(x) ** power
+
+
+XS = jnp.stack([ONES, ONES])
+
+# Makes of a model a function of an array, and what that gives for weights of 0 and of 1.
+IN_PLACE: dict[str, tuple[Callable[[Any], Callable[..., Any]], Any, Any]] = {
+    "value_and_grad": (lambda net: lambda x: pj.value_and_grad(net.loss)(x)[0], 9.0, 0.0),
+    "grad": (lambda net: lambda x: jnp.sum(pj.grad(net)(x)), 0.0, 3.0),
+    "jacfwd": (lambda net: lambda x: jnp.sum(pj.jacfwd(net)(x)), 0.0, 3.0),
+    "vmap": (lambda net: lambda x: pj.vmap(net)(x[None])[0], 0.0, 3.0),
+    "checkpoint": (lambda net: pj.checkpoint(net.loss), 9.0, 0.0),
+    "scan": (lambda net: lambda x: pj.scan(net.step, 0.0, XS)[0], 0.0, 6.0),
+    "associative_scan": (lambda net: lambda x: pj.associative_scan(net.added, XS)[1, 0], 2.0, 5.0),
+    "map": (lambda net: lambda x: pj.map(net, XS)[0], 0.0, 3.0),
+    "fori_loop": (lambda net: lambda x: pj.fori_loop(0, 2, net.once, 0.0), 0.0, 6.0),
+    "while_loop": (lambda net: lambda x: pj.while_loop(net.goes_on, net.more, 0.0), 2.0, 8.0),
+    "cond": (lambda net: lambda x: pj.cond(True, net, jnp.sum, x), 0.0, 3.0),
+    "switch": (lambda net: lambda x: pj.switch(1, [jnp.sum, net.loss], x), 9.0, 0.0),
+    "vjp": (lambda net: lambda x: pj.vjp(net.loss, x)[0], 9.0, 0.0),
+    "jvp": (lambda net: lambda x: pj.jvp(net, (x,), (x,))[1], 0.0, 3.0),
+    "linearize": (lambda net: lambda x: pj.linearize(net, x)[1](x), 0.0, 3.0),
+    "make_jaxpr": (
+        lambda net: (
+            lambda x: jax.core.eval_jaxpr(
+                (closed := pj.make_jaxpr(net)(x)).jaxpr, closed.consts, x
+            )[0]
+        ),
+        0.0,
+        3.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_training_in_place_changes_the_answer(name: str) -> None:
+    """The answer is that of the model as it is at the call, and nothing is warned about."""
+    make, before, after = IN_PLACE[name]
+    net = Counting()
+    wrapped = make(net)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert float(jnp.sum(wrapped(ONES))) == before
+        net.w = jnp.ones(3)
+        assert float(jnp.sum(wrapped(ONES))) == after

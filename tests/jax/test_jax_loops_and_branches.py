@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One object in a carry that is two after the body; results of branches that share differently."""
+"""Loops and branches keep sharing as far as their functions do; the rest comes apart."""
+
+from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
@@ -9,13 +11,17 @@ import jax
 import jax.numpy as jnp
 import pytest
 from flax import nnx
+from jax_models import tied_under
 
-from pydag import jaxinterop as pj
+import pydag
+import pydag.jaxinterop as pj
+
+pytestmark = pytest.mark.filterwarnings("ignore::pydag.jaxinterop.LostTieWarning")
+strict = pytest.mark.filterwarnings("error::pydag.jaxinterop.LostTieWarning")
 
 Body = Callable[[Any], Any]
 ONE, ROW = jnp.float32(1.0), jnp.arange(3.0)
 
-pytestmark = pytest.mark.filterwarnings("ignore::pydag.jaxinterop.LostTieWarning")
 
 # Each runs a body three times, by the functions of `jax.lax` or by those of pydag.
 LOOPS: dict[str, Callable[[Any, Body, Any], Any]] = {
@@ -108,7 +114,7 @@ CARRIES: dict[str, tuple[Body, Callable[[], Any]]] = {
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("name", CARRIES)
 def test_values_are_those_of_jax(name: str, loop: str) -> None:
-    """Of `jax.lax` on the unfolded carry."""
+    """Values are those of `jax.lax` on the unfolded carry."""
     body, first = CARRIES[name]
     assert alike(LOOPS[loop](pj, body, first()), LOOPS[loop](jax.lax, body, first()))
 
@@ -141,7 +147,7 @@ def test_only_what_comes_apart_does(loop: str) -> None:
 def test_a_body_is_traced_again_only_where_something_came_apart(
     loop: str, body: Body, count: int
 ) -> None:
-    """Once otherwise; and a later call of this kind traces nothing."""
+    """Other bodies are traced once; and a later call of this kind traces nothing."""
     traces = []
 
     def counted(c: Any) -> Any:
@@ -220,7 +226,7 @@ def parts_of(net: Net) -> Iterator[tuple[float, Layer]]:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_the_lost_tie_of_a_module(loop: str) -> None:
-    """Warns with both paths; the loop carries two layers."""
+    """A warning has both paths; the loop carries two layers."""
     layer = Layer(ROW)
     with pytest.warns(pj.LostTieWarning, match=r"first.* and .*last.* are one object"):
         out = LOOPS[loop](pj, untied, Net(layer, layer))
@@ -266,7 +272,7 @@ def test_the_same_number_is_one() -> None:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_refs_in_a_carry_that_comes_apart(loop: str) -> None:
-    """They are written once in each step, and stay the caller's; containers of them come apart."""
+    """Refs are written once in each step, and stay the caller's; containers of them come apart."""
     ref = jax.new_ref(ONE)
     held = {"r": ref}
 
@@ -286,7 +292,7 @@ def test_refs_in_a_carry_that_comes_apart(loop: str) -> None:
 
 @pytest.mark.parametrize("loop", ["scan", "fori_loop", "while_loop"])
 def test_a_ref_that_comes_apart(loop: str) -> None:
-    """A `TypeError` with the path: another ref at one of its places, or a new one."""
+    """A `TypeError` has the path of another ref at one of its places, or of a new one."""
     one, other = jax.new_ref(ONE), jax.new_ref(ONE)
     bodies: list[Body] = [lambda c: c | {"b": c["o"]}]
     if loop != "while_loop":
@@ -299,7 +305,7 @@ def test_a_ref_that_comes_apart(loop: str) -> None:
 @pytest.mark.parametrize("around", [pj.jit, pj.checkpoint, lambda f: pj.jit(pj.checkpoint(f))])
 @pytest.mark.parametrize("loop", ["scan", "fori_loop"])
 def test_derivatives_are_those_of_jax(loop: str, around: Any) -> None:
-    """Of what starts as one object the gradient is the sum over both."""
+    """The gradient of what starts as one object is the sum over both."""
     body: Body = lambda c: {"a": c["a"] * c["b"], "b": c["b"] * 2}  # noqa: E731 (it is short)
 
     def loss(lax: Any, c: Any) -> Any:
@@ -358,7 +364,7 @@ def test_no_tracer_stays() -> None:
 
 
 def test_what_differs_in_more_than_sharing_is_an_error() -> None:
-    """As ever, with the path, also where something comes apart beside it."""
+    """The error has the path, also where something comes apart beside it."""
     with pytest.raises(TypeError, match=r"must be structured alike(.|\n)*at carry\['dec'\]"):
         LOOPS["scan"](pj, lambda c: {"enc": dict(c["enc"]), "dec": [c["dec"]["w"]]}, layers())
     with pytest.raises(TypeError, match=r"carry\['dec'\]\['n'\] is 'x'\n.*: it is 'y'"):
@@ -378,7 +384,6 @@ def test_associative_scan() -> None:
 
 
 # --- branches ---
-
 BRANCHES: dict[str, tuple[Body, Body, int]] = {  # the last: how many of the first results are one
     "arrays": (both, lambda x: {"a": x, "b": x + 1}, 2),
     "the other way": (lambda x: {"a": x, "b": x + 1}, both, 2),
@@ -420,7 +425,7 @@ def test_branches_share_what_all_share(name: str, how: Any) -> None:
 
 @pytest.mark.parametrize(("name", "count"), [("arrays", 4), ("as they are", 2), ("lists", 4)])
 def test_branches_are_traced_again_only_where_something_came_apart(name: str, count: int) -> None:
-    """Once otherwise; and a later call traces nothing."""
+    """Other branches are traced once; and a later call traces nothing."""
     traces = []
 
     def counted(f: Body) -> Body:
@@ -463,7 +468,7 @@ def test_branches_with_refs() -> None:
 
 
 def test_derivatives_and_maps_of_branches() -> None:
-    """As with `jax.lax`."""
+    """Derivatives and maps are those of `jax.lax`."""
     one, other, _ = BRANCHES["each shares others"]
 
     def loss(lax: Any, x: Any) -> Any:
@@ -476,7 +481,7 @@ def test_derivatives_and_maps_of_branches() -> None:
 
 
 def test_the_tie_that_a_branch_cuts() -> None:
-    """One `LostTieWarning`, though the branch is traced twice."""
+    """The tie gives one `LostTieWarning`, though the branch is traced twice."""
     layer = Layer(ROW)
     with pytest.warns(pj.LostTieWarning) as caught:
         out = pj.cond(True, lambda net: net, untied, Net(layer, layer))
@@ -486,7 +491,7 @@ def test_the_tie_that_a_branch_cuts() -> None:
 
 
 def test_results_that_differ_in_more_than_sharing() -> None:
-    """A `TypeError` with the place; JAX's own for types."""
+    """Such results are a `TypeError` with the place; JAX's own for types."""
     tied: Body = lambda x: {"a": x, "b": x, "n": "one"}  # noqa: E731 (it is short)
     with pytest.raises(TypeError, match=r"result\['n'\]\n +first: +'one'\n +second: +'two'"):
         pj.cond(True, tied, lambda x: {"a": x, "b": x + 1, "n": "two"}, ROW)
@@ -495,10 +500,8 @@ def test_results_that_differ_in_more_than_sharing() -> None:
 
 
 # --- programs of other libraries, in their form ---
-
-
 def test_states_of_a_function_in_a_loop() -> None:
-    """As in haiku's loops: the state that the function changes goes along in the carry."""
+    """The state that the function changes goes along in the carry, as in haiku's loops."""
 
     def stateful(lax: Any, zero: Any) -> Any:
         state = {"module": {"count": zero, "mean": zero}}
@@ -514,7 +517,7 @@ def test_states_of_a_function_in_a_loop() -> None:
 
 
 def test_variables_that_a_loop_carries() -> None:
-    """As in linen's `while_loop`: collections of variables, filled from one initial array."""
+    """Collections of variables are filled from one initial array, as in linen's `while_loop`."""
     zero = jnp.int32(0)
 
     def run(lax: Any) -> Any:
@@ -531,7 +534,7 @@ def test_variables_that_a_loop_carries() -> None:
 
 
 def test_a_step_that_is_accepted_or_not() -> None:
-    """As in optimistix' `cond`: the old state, whose parts are one, or a new one."""
+    """A branch gives the old state, whose parts are one, or a new one, as in optimistix' `cond`."""
 
     def run(lax: Any, accept: bool) -> Any:
         state = {"y": ROW, "best": ROW, "diff": jnp.zeros(3)}
@@ -543,7 +546,7 @@ def test_a_step_that_is_accepted_or_not() -> None:
 
 
 def test_an_environment_that_is_reset_by_itself() -> None:
-    """As in brax: `info` holds the first state, whose arrays are those of the state."""
+    """`info` holds the first state, whose arrays are those of the state, as in brax."""
 
     def rollout(lax: Any, state: Any) -> Any:
         return lax.scan(lambda s, _: (reset(s), s["obs"]), state, None, 6)
@@ -552,3 +555,142 @@ def test_an_environment_that_is_reset_by_itself() -> None:
         wanted = wrap(functools.partial(rollout, jax.lax))(start())
         assert alike(pj.jit(functools.partial(rollout, pj))(start()), wanted)
         assert alike(rollout(pj, start()), wanted)
+
+
+tied = tied_under("a", "b", lambda value=1.0: jnp.float32(value), name="net")
+
+
+def double(tree: Any) -> Any:
+    """The tree with its arrays doubled."""
+    return pydag.dag_map(lambda x: x if isinstance(x, str) else 2 * x, tree)
+
+
+def assert_tied(tree: Any, value: float) -> None:
+    """Asserts that the tree is as `tied`, with another number."""
+    assert tree["a"] is tree["b"]
+    assert (float(tree["a"]), tree["name"]) == (value, "net")
+
+
+@strict
+def test_scan() -> None:
+    """Carry and slices are shared inside as outside; what is stacked is shared as in the body."""
+
+    def body(carry: Any, x: Any) -> Any:
+        assert carry["a"] is carry["b"]
+        assert x["u"] is x["v"][0]
+        assert x["kind"] == "slice"
+        seen = carry["a"] + x["u"]
+        return double(carry), {"s": seen, "t": seen, "kind": x["kind"]}
+
+    u = jnp.arange(3.0)
+    carry, ys = pj.scan(body, tied(), {"u": u, "v": [u], "kind": "slice"})
+    assert_tied(carry, 8.0)
+    assert ys["s"] is ys["t"]
+    assert (ys["s"].tolist(), ys["kind"]) == ([1.0, 3.0, 6.0], "slice")
+
+
+def loops(body: Any, init: Any) -> list[Any]:
+    """Calls of every loop with one body."""
+    return [
+        lambda: pj.scan(lambda c, _: (body(c), None), init, length=2),
+        lambda: pj.while_loop(lambda c: True, body, init),
+        lambda: pj.fori_loop(0, 2, lambda _, c: body(c), init),
+    ]
+
+
+class Counted(pj.Module):
+    """A module with a number."""
+
+    def __init__(self) -> None:
+        self.w, self.n = jnp.float32(1.0), 1
+
+
+@strict
+@pytest.mark.parametrize("loop", [0, 1, 2], ids=["scan", "while_loop", "fori_loop"])
+def test_a_body_that_changes_structure(loop: int) -> None:
+    """`TypeError` is raised for other keys, static leaves, or an array for one, as in JAX."""
+    for body, text in (
+        (lambda c: {"w": c["w"]}, "must be structured alike"),
+        (lambda c: [c], "must be structured alike"),
+        (lambda c: {"w": [c["w"]], "name": "net"}, "must be structured alike"),
+        (lambda c: {"w": c["w"], "name": "other"}, r"carry\['name'\] is 'net'\n.*: it is 'other'"),
+        (lambda c: {"w": c["w"], "name": 1.0}, r"carry\['name'\] is 'net'\n.*: it is an array"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            loops(body, {"w": jnp.float32(1.0), "name": "net"})[loop]()
+    with pytest.raises(TypeError, match=r"carry"):  # JAX's own, about the type of an array
+        loops(lambda c: c * 0.5, jnp.int32(1))[loop]()
+
+    def count(c: Any) -> Any:
+        c.n += 1
+        return c
+
+    with pytest.raises(TypeError, match=r"carry\.n is 1\n  after it: it is 2\n  Make it an array"):
+        loops(count, Counted())[loop]()
+
+
+def doubled(tree: Any) -> Any:
+    """The tree with its arrays doubled."""
+    assert tree["a"] is tree["b"]
+    return pydag.dag_map(lambda x: x if isinstance(x, str) else 2 * x, tree)
+
+
+tied_row = tied_under("a", "b", lambda: jnp.arange(4.0), name="net")
+
+
+def add(x: Any, y: Any) -> Any:
+    """The sum of two trees, shared as they are."""
+    assert x["a"] is x["b"]
+    assert y["a"] is y["b"]
+    return pydag.dag_map(lambda p, q: p if isinstance(p, str) else p + q, x, y)
+
+
+@strict
+def test_associative_scan_keeps_sharing() -> None:
+    """Both arguments of the function, and the result, are shared as the elements are."""
+    out = pj.associative_scan(add, tied_row())
+    assert out["a"] is out["b"]
+    assert (out["a"].tolist(), out["name"]) == ([0.0, 1.0, 3.0, 6.0], "net")
+    out = pj.associative_scan(add, tied_row(), reverse=True)
+    assert out["a"].tolist() == [6.0, 6.0, 5.0, 3.0]
+    w = jnp.ones((2, 3))
+    rows = pj.associative_scan(lambda x, y: [x[0] + y[0]] * 2, [w, w], axis=1)
+    assert rows[0].tolist() == [[1.0, 2.0, 3.0]] * 2
+
+
+@strict
+def test_branches_that_differ_are_traced_once() -> None:
+    """Finding in what their results differ needs no second trace, nor does raising again."""
+    traced: list[str] = []
+
+    def first(tree: Any) -> Any:
+        traced.append("first")
+        return tree
+
+    def second(tree: Any) -> Any:
+        traced.append("second")
+        return [tree]
+
+    for _ in range(2):
+        with pytest.raises(
+            TypeError, match=r"first: branches\[0\], first at [\s\S]*same structure"
+        ):
+            pj.switch(jnp.int32(1), [first, second], tied())
+    assert traced == ["first", "second"]
+
+
+@strict
+def test_map() -> None:
+    """The function sees slices that are shared as the whole is."""
+
+    def f(tree: Any) -> Any:
+        assert tree["a"] is tree["b"]
+        assert tree["a"].shape == ()
+        out = tree["a"] * tree["b"]
+        return {"x": out, "y": out, "name": tree["name"]}
+
+    for batch_size in (None, 2, 3):
+        out = pj.map(f, tied_row(), batch_size=batch_size)
+        assert out["x"] is out["y"]
+        assert (out["x"].tolist(), out["name"]) == ([0.0, 1.0, 4.0, 9.0], "net")
+    assert pj.map(lambda x: x + 1, jnp.arange(2.0)).tolist() == [1.0, 2.0]

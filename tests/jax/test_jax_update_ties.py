@@ -133,7 +133,7 @@ def test_a_tie_that_is_made(wrap: Any, kind: str, hold: Any) -> None:
 @wrappers
 @pytest.mark.parametrize("kind", ANEW)
 def test_a_new_container_of_the_same_arrays(wrap: Any, kind: str) -> None:
-    """It cuts the tie, too: else the next call would write into what the other argument holds."""
+    """The container cuts the tie, too: else the next call would write into the other argument's."""
     shared = KINDS[kind][0]()
     m, n = {"x": shared}, {"y": shared}
     with pytest.raises(SharingError, match="cuts a tie"):
@@ -144,7 +144,7 @@ def test_a_new_container_of_the_same_arrays(wrap: Any, kind: str) -> None:
 
 @wrappers
 def test_a_new_container_in_an_object_of_both(wrap: Any) -> None:
-    """It is an update of that object, whose containers stay the caller's."""
+    """The container is an update of that object, whose containers stay the caller's."""
     shared = Box(items=[one()])
     items = shared.items
     m, n = Box(s=shared), {"s": shared}

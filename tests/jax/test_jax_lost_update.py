@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings: lost updates, and numbers that change at each call."""
+"""Warnings about lost updates, and about numbers that change at each call."""
 
 from __future__ import annotations
 
+import io
+import logging
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -151,6 +153,7 @@ OUTER: dict[str, Callable[[Any, Any], Any]] = {
     "vmap": lambda f, m: pj.vmap(lambda x, m: f(m), in_axes=(0, None))(X, m),
     "cond": lambda f, m: pj.cond(True, f, f, m),
 }
+
 INNER: dict[str, Callable[[Any], Any]] = {
     "nnx.jit": lambda m: nnx.jit(lambda m: m(jnp.ones((2, 3))).sum())(m),
     "nnx.remat": lambda m: nnx.remat(lambda m: m(jnp.ones((2, 3))))(m).sum(),
@@ -216,7 +219,7 @@ def test_where_nothing_runs() -> None:
 
 
 def test_all_arguments_are_in_the_cure() -> None:
-    """Of several that are changed in vain, all numbers and names are said."""
+    """The cure has all numbers and names of several that are changed in vain."""
 
     def change(a: Any, b: Any, *, c: Any) -> Any:
         return a(X) + b(X) + c(X)
@@ -226,12 +229,9 @@ def test_all_arguments_are_in_the_cure() -> None:
         pj.jit(change)(Net(), Net(), c=Net())
 
 
-W = jnp.ones(3)
-
-
 class Counted(pj.Module):
     def __init__(self, **parts: Any) -> None:
-        self.w = W
+        self.w = X
         vars(self).update(parts)
 
 
@@ -277,8 +277,8 @@ CHANGING: dict[str, tuple[Callable[[int], Any], str]] = {
 def test_a_number_that_was_another_one_each_time(name: str) -> None:
     """The fourth trace warns, once, with the path, the values and the cure; not a sooner one."""
     make, expected = CHANGING[name]
-    assert said((make(i), W) for i in range(3)) == []
-    [text] = said((make(i), W) for i in range(9))
+    assert said((make(i), X) for i in range(3)) == []
+    [text] = said((make(i), X) for i in range(9))
     assert text.startswith("step at ")
     assert expected in text
     assert "Make it an array" in text
@@ -292,10 +292,10 @@ NOT_TOLD: dict[str, Callable[[int], tuple[Any, ...]]] = {
     "three numbers": lambda i: (Counted(n=i % 3),),
     "a text": lambda i: (Counted(tag=f"step{i}"),),
     "a function": lambda i: (Counted(act=lambda x: x),),
-    "a length": lambda i: (Counted(losses=[W] * i),),
-    "keys": lambda i: ({f"step{i}": W},),
+    "a length": lambda i: (Counted(losses=[X] * i),),
+    "keys": lambda i: ({f"step{i}": X},),
     "a number that is data": lambda i: ({"rate": 0.5 * i}, float(i)),
-    "static arguments": lambda i: (W, i),
+    "static arguments": lambda i: (X, i),
     "models of other classes": lambda i: ([Counted(n=i), {"n": i}, [Counted(n=i)]][i % 3],),
 }
 
@@ -309,8 +309,216 @@ def test_what_is_not_told(name: str) -> None:
 
 def test_a_large_model() -> None:
     """A structure that is exponentially long when unfolded is looked at once for each object."""
-    node: Any = [W]
+    node: Any = [X]
     for _ in range(60):
         node = [node, node]
     [text] = said((node, Counted(n=i)) for i in range(4))
     assert "args[1].n, a number" in text
+
+
+ROW = jnp.array([1.0, 2.0])
+Z = jnp.zeros(2)
+
+
+class Mean(pj.Module):
+    """A module that has a mean, configuration, and no cache at first."""
+
+    def __init__(self) -> None:
+        self.mean, self.calls, self.inference, self.cached = ROW, 0, False, None
+        self.log: list[Any] = [ROW * 3]
+
+
+@jax.tree_util.register_pytree_node_class
+class Casting:
+    """A node written by hand, whose constructor casts."""
+
+    def __init__(self, weight: Any) -> None:
+        self.weight = jnp.asarray(weight)
+
+    def tree_flatten(self) -> Any:
+        """The weight."""
+        return (self.weight,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: Any, children: Any) -> Any:
+        """Casts again."""
+        return cls(*children)
+
+
+def with_rule(make: Any, define: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """A wrapper that gives a function a rule of its own."""
+
+    def wrap(f: Any) -> Any:
+        g = make(f)
+        define(g, f)
+        return g
+
+    return wrap
+
+
+WRAPPERS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "switch": lambda f: lambda m: pj.switch(0, [f, lambda m: m.mean.sum()], m),
+    "jvp": lambda f: lambda m: pj.jvp(f, (m,), (pj.tree.map(jnp.ones_like, m),)),
+    "custom_jvp": with_rule(
+        pj.custom_jvp, lambda g, f: g.defjvp(lambda p, t: (f(*p), t[0].mean.sum()))
+    ),
+    "custom_vjp": with_rule(
+        pj.custom_vjp, lambda g, f: g.defvjp(lambda m: (f(m), None), lambda _, ct: (None,))
+    ),
+    "keep_sharing": pj.keep_sharing(lambda f: f),
+    "map": lambda f: lambda m: pj.map(f, pj.tree.map(lambda a: a[None], m)),
+    "jit": pj.jit,
+    "grad": pj.grad,
+    "value_and_grad": pj.value_and_grad,
+    "jacrev": pj.jacrev,
+    "checkpoint": pj.checkpoint,
+    "vmap": lambda f: pj.vmap(f, in_axes=None, axis_size=2),
+    "vjp": lambda f: lambda m: pj.vjp(f, m),
+    "linearize": lambda f: lambda m: pj.linearize(f, m),
+    "cond": lambda f: lambda m: pj.cond(True, f, lambda m: m.mean.sum(), m),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+def test_every_wrapper_tells_of_a_lost_change(wrap: Any) -> None:
+    """The warning has the path, the function, and the cures, once for each trace."""
+
+    def loss(model: Any) -> Any:
+        model.mean = model.mean * 0.9
+        return (model.mean**2).sum()
+
+    with pytest.warns(pj.LostUpdateWarning) as told:
+        wrap(loss)(Mean())
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    text = str(told[0].message)
+    assert ".mean, and the change is lost" in text
+    assert f"loss at {__file__}" in text
+    assert "Return what was changed" in text
+    assert "change a copy" in text
+
+
+def test_the_cure_names_the_argument_and_the_trace_tells_once() -> None:
+    """An argument is named by number or by name; a compiled function warns when it is traced."""
+
+    def loss(x: Any, model: Any) -> Any:
+        model.mean = model.mean * x
+        return model.mean.sum()
+
+    f = pj.jit(loss)
+    with pytest.warns(pj.LostUpdateWarning, match=r"args\[1\]\.mean(.|\n)*update_argnums=1"):
+        f(ROW, Mean())
+    f(ROW, Mean())
+    with pytest.warns(pj.LostUpdateWarning, match="update_argnames='model'"):
+        f(ROW, model=Mean())
+
+
+def test_a_body_names_its_own_parameters() -> None:
+    """In a loop the path begins with the name of the body's parameter."""
+
+    def body(x: Any, block: Any) -> Any:
+        block.mean = block.mean * 2
+        return x + block.mean, None
+
+    blocks = pj.tree.map(lambda a: jnp.stack([a, a]), Mean())
+    with pytest.warns(pj.LostUpdateWarning, match=r"body at .* changed block\.mean, "):
+        pj.scan(body, ROW, blocks)
+
+
+def _lazy(m: Any) -> None:
+    m.cached = m.mean * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (lambda m: setattr(m, "calls", 1), ".calls"),
+        (lambda m: delattr(m, "mean"), ".mean"),
+        (lambda m: m.log.append(m.mean * 2), ".log[1]"),
+        (lambda m: m.log.clear(), ".log[0]"),
+        (_lazy, ".cached"),
+    ],
+)
+def test_what_a_change_is(change: Any, path: str) -> None:
+    """Numbers that change, items and attributes that come or go, a weight made lazily."""
+
+    def f(box: Any) -> Any:
+        change(box["m"])
+        return jnp.zeros(())
+
+    with pytest.warns(pj.LostUpdateWarning) as told:
+        pj.jit(f)({"m": Mean()})
+    assert f"args[0]['m']{path}" in str(told[0].message)
+
+
+def test_a_change_beside_an_updated_argument() -> None:
+    """An argument that is updated says nothing about another one of its class."""
+
+    def f(one: Any, two: Any) -> Any:
+        one.mean, two.mean = one.mean + 1, two.mean + 1
+        return one.mean.sum()
+
+    with pytest.warns(pj.LostUpdateWarning) as told:
+        pj.jit(f, update_argnums=0)(Mean(), pj.tree.copy(Mean()))
+    assert "args[1].mean" in str(told[0].message)
+    assert "args[0]" not in str(told[0].message)
+
+
+def _set(m: Any, **attributes: Any) -> Any:
+    for name, value in attributes.items():
+        setattr(m, name, value)
+    return m
+
+
+def _changed(m: Any) -> Any:
+    m.mean = m.mean + 1
+    return m
+
+
+@pytest.mark.parametrize(
+    ("f", "arg"),
+    [
+        (lambda b: (b.pop("labels") - b["x"]).sum(), {"labels": Z, "x": ROW}),
+        (lambda b: [b.update(x=b["x"] / 255), b["x"].sum()][1], {"x": ROW}),
+        (lambda b: [b.append(b[0] > 0), b[1] * b[0]][1], [ROW]),
+        (
+            lambda b: [b.update(m=pj.tree.map(lambda a: a * 2, b["m"])), b["m"].mean][1],
+            {"m": Mean()},
+        ),
+        (lambda m: (_set(m, inference=True), m.mean * 2)[1], Mean()),
+        (lambda m: (_set(m, log=list(m.log), name="n"), m.mean * 2)[1], Mean()),
+        (lambda m: _changed(m).mean, Mean()),
+        (_changed, Mean()),
+        (lambda m: {"model": [_changed(m)]}, Mean()),
+        (lambda m: pj.Dag({"m": _changed(m)}), Mean()),
+        (lambda m: pydag.dag_copy(_changed(m)), Mean()),
+        (lambda m: pj.tree.map(lambda a: a * 2, _changed(m)), Mean()),
+        (lambda m: _changed(pj.tree.copy(m)).mean.sum(), Mean()),
+        (lambda layer: layer.weight.sum(), Casting([1.0, 2.0])),
+    ],
+)
+def test_silent_about_changes(f: Any, arg: Any) -> None:
+    """Plain dicts and lists, flags, what is returned, copies, and what a class does when built."""
+    pj.jit(f)(arg)
+
+
+# --- selections ---
+
+
+# --- numbers ---
+def test_explain_cache_misses_shows_what_differs() -> None:
+    """The log names the path and both values."""
+    said, logger = io.StringIO(), logging.getLogger("pydag.jaxinterop")
+    handler = logging.StreamHandler(said)
+    logger.addHandler(handler)
+    model, f = Mean(), pj.jit(lambda m: m.mean.sum())
+    try:
+        f(model)
+        model.calls = 7
+        with jax.explain_cache_misses(True):
+            f(model)
+    finally:
+        logger.removeHandler(handler)
+    assert "args[0].calls" in said.getvalue()
+    assert "first:  0" in said.getvalue()
+    assert "second: 7" in said.getvalue()

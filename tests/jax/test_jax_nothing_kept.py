@@ -163,7 +163,7 @@ tied = tied_under("a", "b", lambda: jnp.ones((2, 2, 2)))
 @pytest.mark.usefixtures("no_garbage_collector")
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_is_in_a_cycle(name: str) -> None:
-    """Neither the wrapper, once and again, nor what was made for the function."""
+    """The wrapper, once and again, is in none, nor is what was made for the function."""
     data = Data()
     f = closing_over(data)
     wrapped = EVERY[name](f)
@@ -226,7 +226,7 @@ def calls(name: str, traces: list[str]) -> Callable[[Any], Any]:
     ["scan", "fori_loop", "while_loop", "cond", "switch", "jit", "checkpoint", "keep_sharing"],
 )
 def test_a_function_is_traced_once(name: str) -> None:
-    """For one structure and sharing, called and wrapped again outside of `jit`."""
+    """One structure and sharing is traced once, called and wrapped again outside of `jit`."""
     traces: list[str] = []
     call = calls(name, traces)
     call(named())
@@ -249,7 +249,6 @@ class Fields:
 
 
 pydag.register_fields(Fields, ["w", "b"])
-
 
 MODELS: dict[str, Callable[[], Any]] = {
     "dict": lambda: {"w": jnp.ones(2), "b": jnp.ones(2)},
