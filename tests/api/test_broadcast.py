@@ -179,7 +179,7 @@ def test_functions_agree(drawn: tuple[Any, Any], same: Options, keeps: Any) -> N
 @thorough
 @given(kin, options, st.sampled_from([None, tuple, dict, int]))
 def test_prefix_errors_agree(drawn: tuple[Any, Any], same: Options, keeps: Any) -> None:
-    """As many errors, of the same types, with the same first two lines, asked about the same."""
+    """The errors are as many, with the same types and first two lines, and ask about the same."""
     a, b = drawn
 
     def work(side: Side) -> Any:
@@ -189,6 +189,34 @@ def test_prefix_errors_agree(drawn: tuple[Any, Any], same: Options, keeps: Any) 
         return [[(type(e).__name__, str(e).splitlines()[:2]) for e in errors], log]
 
     agree(work)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "full"),
+    [
+        ([1, {"a": 2}], [[5, 6], {"b": 7}]),
+        ({"a": 1}, {"a": [1], "b": 2}),
+        ({"a": 1}, OrderedDict(b=1)),
+        ([1, 2], [1, 2, 3]),
+        ((1,), [1]),
+    ],
+    ids=["keys", "more keys", "another mapping", "numbers", "types"],
+)
+def test_texts_of_prefix_errors(prefix: Any, full: Any) -> None:
+    """What is said of two nodes that don't fit is what optree says."""
+    found = [str(make("axes")) for make in pydag.prefix_errors(prefix, full)]
+    assert found == [str(make("axes")) for make in optree.prefix_errors(prefix, full)]
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", ["", "_with_path", "_with_accessor"])
+def test_a_map_of_one_tree(name: str) -> None:
+    """A broadcast map of one tree is the map of it."""
+    function = getattr(pydag, f"dag_broadcast_map{name}")
+    shared = [1]
+    found = function(lambda *given: given[-1] + 1, [shared, shared])
+    assert found == [[2], [2]]
+    assert found[0] is found[1]
 
 
 @thorough

@@ -2,6 +2,8 @@
 """`python -m pydag check`, `show` and bare: what is printed, and the exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from safetensors.numpy import save_file
 
 import pydag
 from pydag.__main__ import main
+from pydag.doctor import progress
 from pydag.files import check
 
 
@@ -41,7 +44,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 
 def test_a_report(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """It has a line for each finding, the counts, and the figures."""
+    """A report has a line for each finding, the counts, and the figures."""
     path = tmp_path / "m.safetensors"
     save_file({"a": e, "b": e.copy(), "c": e + 1}, path, metadata={"d": "c"})
     assert run(capsys, "check", path) == (
@@ -68,6 +71,27 @@ def test_exit_codes(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) 
     code, out, err = run(capsys, "check", tmp_path / "none", path)
     assert (code, err) == (2, f"pydag: {str(tmp_path / 'none')!r}: No such file or directory\n")
     assert "1 error" in out
+
+
+def test_a_view_that_is_saved(tmp_path: Path, e: Any) -> None:
+    """`python -m pydag FILE --output` writes the view; `all` takes a limit away."""
+    path, out = tmp_path / "m.safetensors", tmp_path / "m.txt"
+    save_file({f"w{i}": e for i in range(210)}, path)
+    command = [sys.executable, "-m", "pydag", str(path), "--limit", "all", "--output", str(out)]
+    assert subprocess.run(command, check=False).returncode == 0
+    assert "w209" in out.read_text()
+
+
+def test_what_is_left(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--write` takes one path, and says how many errors the file that it wrote has."""
+    path, out = tmp_path / "m.safetensors", tmp_path / "out.safetensors"
+    save_file({EMBED: e, HEAD: e + numbers(40, 16, seed=1)}, path)
+    write_config(tmp_path, **LM, tie_word_embeddings=True)
+    with pytest.raises(SystemExit):
+        main(["check", str(path), str(path), "--write", str(out)])
+    assert "--write takes one path" in capsys.readouterr().err
+    code, said, _ = run(capsys, "check", path, "--write", out)
+    assert (code, "; 1 error left" in said) == (1, True)
 
 
 def test_quiet(tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -290,3 +314,25 @@ def test_what_is_left_where_something_is_written(
     pydag.files.save(path, {"a": e, "b": e.copy()})
     assert main(["check", str(path), "--write", str(out)]) == 0
     assert capsys.readouterr().out.splitlines()[-1].endswith("; 2.6 kB are still wasted")
+
+
+def test_a_bar_on_a_terminal(
+    tmp_path: Path, e: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal a line counts what is compared and fetched, and is gone at the end."""
+    path = tmp_path / "m.safetensors"
+    save_file({"a": e, "b": e.copy()}, path)
+    monkeypatch.setattr(progress, "_AFTER", 0.0)
+    monkeypatch.setattr(progress, "_EVERY", 0.0)
+    assert run(capsys, "check", path)[2] == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    _, out, err = run(capsys, "check", path)
+    assert "waste: b equals a" in out
+    *lines, last, end = err.removeprefix("\r").split("\r")
+    assert lines[-1] == "comparing [##############################] 100% of 5.1 kB"
+    assert (last.strip(" "), end) == ("", "")
+    bar = progress.Bar(True)
+    bar.update(0, 2_000_000)
+    bar.close()
+    bar.update(0, 2_000_000)
+    assert capsys.readouterr().err == f"\r2.0 MB fetched\r{' ' * 14}\r"

@@ -68,6 +68,22 @@ def file(tmp_path: Path) -> Callable[..., Path]:
         ({EMBED: E, HEAD: E.copy()}, TIED, "waste", EQUAL),
         ({EMBED: E, HEAD: E.astype(np.float16)}, TIED, "waste", "equal but for their types: F16"),
         ({EMBED: E, HEAD: E.T.copy()}, TIED, "tie", "transposed"),
+        ({EMBED: E, HEAD: DRIFTED.T.copy()}, TIED, "error", "they drifted apart (correlation 0.9"),
+        (
+            {EMBED: E.astype(np.float16), HEAD: DRIFTED.astype(np.float16)},
+            TIED,
+            *("error", "they drifted apart (correlation 0.9"),
+        ),
+        (
+            {EMBED: E.astype(np.float32), HEAD: OTHER.astype(np.float16)},
+            TIED,
+            *("error", "a head of its own (correlation"),
+        ),
+        (
+            {EMBED: E * np.nan, HEAD: E},
+            TIED,
+            *("error", "a head of its own (no correlation)"),
+        ),
         ({"model.norm.weight": E}, TIED, "error", f"none of {HEAD}, {EMBED} is stored"),
         (QUANTIZED, TIED, "doubt", "one is quantized"),
         (
@@ -428,3 +444,24 @@ def test_untied_embeddings(file: Any) -> None:
     config = of("MarianMTModel", tie_word_embeddings=False)
     names = ("model.decoder.embed_tokens.weight", "model.encoder.embed_tokens.weight")
     assert found(file({"model.shared.weight": E, HEAD: OTHER, names[0]: E + 9}, config)) == []
+
+
+def test_an_untied_head_that_is_the_embedding_transposed(file: Any) -> None:
+    """Where the config says untied, a head that equals the embedding is a doubt, transposed too."""
+    assert found(file({EMBED: E, HEAD: E.T.copy()}, UNTIED)) == [
+        ("doubt", f"config.json says untied, and {HEAD} and {EMBED} are equal, transposed"),
+        ("tie", f"{EMBED} is {HEAD}, transposed"),
+    ]
+
+
+def test_a_transposed_head_that_differs_in_one_number(file: Any) -> None:
+    """A head that is the embedding transposed, but for one number, isn't taken for it."""
+    head = E.T.copy()
+    head[3, 7] += 2.5
+    ((level, text),) = found(file({EMBED: E, HEAD: head}, TIED))
+    assert (level, "they drifted apart (correlation " in text) == ("error", True)
+
+
+def test_an_untied_head_of_another_shape(file: Any) -> None:
+    """A head that has another shape than the embedding is one of its own."""
+    assert found(file({EMBED: E, HEAD: numbers(48, 16)}, UNTIED)) == []

@@ -15,10 +15,14 @@ import pytest
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
-from model_files import Raw, View, whole, write_torch
+from model_files import Raw, View, whole, write_torch, write_wide_torch
+from operations import needs_posix
 from safetensors.numpy import load_file
 
 from pydag.__main__ import main
+from pydag.doctor import pickle_names, pickle_values, torch_file, zip_records
+from pydag.doctor.opening import open_model
+from pydag.doctor.torch_file import contents
 from pydag.files import check
 
 E = np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)
@@ -139,6 +143,18 @@ SUBCLASS = b"ctorch._tensor\n_rebuild_from_type_v2\n"
         (TENSOR + b"(" + STORAGE + b"K\x00K\x05\x85K\x01\x85K\x01}tR", "a tensor without"),
         (STORAGE.replace(b"\x03\x00\x00\x00cpu", b"\x04\x00\x00\x00meta"), "on no device"),
         (SUBCLASS + b"(" + SUBCLASS + b"ctorch\nTensor\n)NtR", "a class that is no tensor"),
+        (b"\x80\x06N", "the pickle has the protocol 6"),
+        (b"\x95\xff\xff\xff\xff\0\0\0\0N", "a frame goes beyond its end"),
+        (b"Nr\xff\xff\xff\x7f", "it leaves out places of the memo"),
+        (b"(2", "a mark where a value is wanted"),
+        (b"}(Nu", "a key without a value"),
+        (b"NN\x93", "a name that is no text"),
+        (b"cm\n" + b"C" * 600 + b"\n", "a long name of a class or function"),
+        (b"(" + b"".join(b"cm\nC%d\n" % i for i in range(1001)) + b"l", "names more than 1000"),
+        (b"(" + STORAGE + storage(b"ctorch\nHalfStorage\n") + b"t", "has two types or sizes"),
+        (b"(0N", ""),
+        (b"ctorch\nfloat32\nN\x85R", "the file names torch.float32: "),
+        (b"ccollections\nOrderedDict\nK\1\x85R", ""),
     ],
 )
 def test_hostile_pickles(code: bytes, said: str, tmp_path: Path) -> None:
@@ -148,6 +164,76 @@ def test_hostile_pickles(code: bytes, said: str, tmp_path: Path) -> None:
     texts = found(path)
     assert texts if said else not texts
     assert all(said in text for text in texts)
+
+
+V3 = b"ctorch._utils\n_rebuild_tensor_v3\n("
+BYTES = storage(b"ctorch\nUntypedStorage\n").replace(b"M\x80\x02", b"M\x00\x0a")
+PLACE = b"K\x00K\x05\x85K\x01\x85"  # offset, shape, strides
+
+
+@pytest.mark.parametrize(
+    ("code", "sign"),
+    [
+        (V3 + BYTES + PLACE + b"\x89}ctorch\nfloat32\ntR", 1),
+        (SUBCLASS + b"(" + TENSOR + b"ctorch\nTensor\n(" + STORAGE + PLACE + b"\x89}t}tR", 1),
+        (TENSOR + b"(" + STORAGE + PLACE + b"\x89}}X\x03\0\0\0neg\x88stR", -1),
+    ],
+    ids=["v3", "subclass", "negative"],
+)
+def test_other_kinds_of_tensors(code: bytes, sign: int, tmp_path: Path) -> None:
+    """Tensors of bytes, of a subclass, and with a sign that is noted are read and written."""
+    path = tmp_path / "m.pt"
+    write_torch(path, Raw(code), {"0": E})
+    assert check(path).ok
+    assert (written(path)["tensor"] == sign * E[0, :5]).all()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (b"ctorch._utils\n_rebuild_qtensor\n(" + STORAGE + PLACE + b"N\x89}tR", "are quantized"),
+        (
+            b"ctorch._utils\n_rebuild_sparse_tensor\n(N(" + T + T + b"K\x05\x85ttR",
+            "it has tensors that are sparse",
+        ),
+        (
+            b"ctorch._utils\n_rebuild_meta_tensor_no_storage\n(NK\x05\x85K\x01\x85\x89tR",
+            "it has tensors on meta, which have no values",
+        ),
+        (V3 + BYTES + PLACE + b"\x89}cm\nC\ntR", "tensors in m.C are neither checked nor written"),
+    ],
+    ids=["quantized", "sparse", "meta", "unknown type"],
+)
+def test_tensors_that_are_not_written(
+    code: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Quantized and sparse tensors, and those without values, are read, and never written."""
+    path = tmp_path / "m.pt"
+    write_torch(path, Raw(code), {"0": E})
+    check(path)
+    assert said in not_written(path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "said"),
+    [
+        (pickle_values, "_MOST", "holds more values than can be read in little memory"),
+        (pickle_names, "_MOST_TENSORS", "the pickle has more than 1 tensors"),
+        (pickle_names, "_MOST_ITEMS", "long containers at more places than can be gone to"),
+        (torch_file, "_LARGEST_PICKLE", "its pickle has more than 1 bytes"),
+        (zip_records, "_MOST_RECORDS", "it has more than 1 records"),
+    ],
+)
+def test_limits(
+    module: Any, limit: str, said: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    """A pickle or a file with more than there may be is an error that says of what."""
+    path = tmp_path / "m.pt"
+    write_torch(path, [whole("0", E), [1, 2], whole("0", E[1:])], {"0": E})
+    assert check(path).ok
+    monkeypatch.setattr(module, limit, 1 if limit != "_MOST_ITEMS" else -1_000_000)
+    assert main(["check", str(path)]) > 0
+    assert said in "".join(capsys.readouterr())
 
 
 def test_a_pickle_that_grows(tmp_path: Path) -> None:
@@ -173,6 +259,22 @@ def test_hostile_tensors(tmp_path: Path) -> None:
     assert found(path)[0] == "the record data.pkl is compressed, which torch's never are"
 
 
+def test_a_file_of_more_than_four_gigabytes(tmp_path: Path) -> None:
+    """Where sizes, places and the number of records need eight bytes, they are read there."""
+    path, hole = tmp_path / "m.pt", 1_200_000_000
+    tree = {"a": View("0", (4,), (1,), hole), "b": whole("1", E)}
+    write_wide_torch(path, tree, {"0": np.arange(4.0), "1": E}, hole)
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) == 66_004
+        assert archive.getinfo("archive/data/1").header_offset > 4 * hole
+    assert [str(finding) for finding in check(path)] == [
+        "waste: a uses 16 B of a storage of 4.8 GB, which is stored whole"
+    ]
+    arrays = written(path)
+    assert arrays["a"].tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert (arrays["b"] == E).all()
+
+
 def rows(*keys: Any) -> dict[Any, View]:
     """A row of `E` under each key."""
     return {key: View("0", (16,), (1,), 16 * i) for i, key in enumerate(keys)}
@@ -186,6 +288,7 @@ def rows(*keys: Any) -> dict[Any, View]:
         (rows(True, "True", "[True]"), ["[True]", "True", "['[True]']"]),
         (rows(None, "None", -3, 1.5, 1j), ["[None]", "None", "-3", "[1.5]", "[1j]"]),
         (rows((0, "k"), (0, "v"), ()), ["[(0, 'k')]", "[(0, 'v')]", "[()]"]),
+        (rows(2 + 0j, "3"), ["[(2+0j)]", "3"]),
         (rows(b"x", "x", b"", ""), ["[b'x']", "x", "[b'']", "['']"]),
         (rows("__metadata__", "\ud800"), ["['__metadata__']", "['\\ud800']"]),
         (
@@ -338,6 +441,7 @@ FINE = {"doubled", "a huge integer", "one text", "equal hashes", "objects"}  # i
 
 @pytest.mark.measures
 @pytest.mark.parametrize("bomb", BOMBS)
+@needs_posix
 def test_bombs(bomb: str, tmp_path: Path) -> None:
     """A small file takes neither much memory nor much time, and says what is wrong in few lines."""
     path = tmp_path / "m.pt"
@@ -379,6 +483,18 @@ def test_what_is_expanded(
     assert main(["check", str(path)]) in (0, 1)
     assert said in not_written(path, capsys)
     assert main([str(path)]) == 0
+
+
+@pytest.mark.parametrize("array", [E, E.T])
+def test_a_file_that_becomes_shorter(array: Any, tmp_path: Path) -> None:
+    """A file that was cut after it was opened is an OSError that says it, strided tensors too."""
+    path = tmp_path / "m.pt"
+    write_torch(path, {"a": whole("0", array)}, {"0": np.ascontiguousarray(array)})
+    model = open_model(str(path))
+    os.truncate(path, 1000)
+    with pytest.raises(OSError, match="it has become shorter while it was read"):
+        list(contents(model.arrays["a"]))
+    model.close()
 
 
 def test_values_of_checkpoints(tmp_path: Path) -> None:
@@ -474,6 +590,11 @@ def changed(data: bytes, old: bytes, new: bytes, count: int = 1) -> bytes:
     return data.replace(old, new, count)
 
 
+def wide_end(place: int) -> bytes:
+    """The end of a large file, which is at another place, and the beginning of the usual end."""
+    return bytes(56) + b"PK\6\7" + struct.pack("<IQI", 0, place, 1) + b"PK\5\6"
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -491,6 +612,12 @@ def changed(data: bytes, old: bytes, new: bytes, count: int = 1) -> bytes:
         (lambda data: local(data, 6, 8), "or of another size where its bytes are"),
         (lambda data: local(data, 20, 1), "or of another size where its bytes are"),
         (lambda data: entry(data, 34, 1), "is on another disk, or a folder"),
+        (lambda data: entry(data, 8, 1), "is encrypted, or a patch"),
+        (lambda data: entry(data, 42, 255), "is outside of the file"),
+        (lambda data: local(data, 24, 255), "is outside of the file"),
+        (lambda data: data[:-14] + b"\x09\0\x09\0" + data[-10:], "cut short"),
+        (lambda data: changed(data, b"PK\5\6", wide_end(1)), "its two ends differ"),
+        (lambda data: entry(entry(data, 42, 255), 43, 255), "is outside of the file"),
         (lambda data: entry(data, 38, 16), "is on another disk, or a folder"),
         (lambda data: changed(data, b"m/version", b"m/persion", 2), "no record of its version"),
         (lambda data: data[:-12] + b"\0\0" + data[-10:], "more records than it says"),
@@ -500,7 +627,7 @@ def changed(data: bytes, old: bytes, new: bytes, count: int = 1) -> bytes:
 def test_zip_files_that_two_readers_may_read_differently(
     change: Any, said: str, tmp_path: Path, capsys: Any
 ) -> None:
-    """Bytes before and behind, and headers that disagree: refused, or an error."""
+    """Bytes before and behind, and headers that disagree, are refused, or an error."""
     rewritten(path := tmp_path / "m.pt", [("m/data.pkl", GOOD), ("m/version", b"3")])
     assert main(["check", str(path)]) == 0
     path.write_bytes(change(path.read_bytes()))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input: nothing in a file is run, and whatever is wrong is one clear line."""
 
+import contextlib
 import io
 import json
 import os
@@ -16,9 +17,11 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("safetensors")
 from model_files import INDEX, write_shards
+from operations import needs_posix
 from safetensors.numpy import save_file
 
 from pydag.__main__ import main
+from pydag.doctor import paths, raw
 from pydag.doctor.raw import RawFile
 from pydag.files import check
 
@@ -95,6 +98,7 @@ def test_hostile_entries(entries: Any, text: str, tmp_path: Path) -> None:
     assert any(line.startswith(text) for line in found(path))
 
 
+@needs_posix
 def test_unreadable_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Empty and unknown files, links to themselves, pipes, devices, folders: refused at once."""
     (path := tmp_path / "m.safetensors").write_bytes(b"")
@@ -135,6 +139,7 @@ def test_an_index_that_leaves_its_directory(
     assert f"'x' is said to be in {file!r}, and only a file beside the index may be named" in said
 
 
+@needs_posix
 def test_a_malformed_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An index that is no JSON, or has no table, is refused; one that names a pipe is an error."""
     for text in ("{nope", "[]", '{"weight_map": 3}', "[" * 100_000):
@@ -237,13 +242,29 @@ def test_hostile_gguf(
         (0, 1, [LIST, TEXTS, 2, 1 << 63], 200, ["the file is cut short within its header"]),
         (0, 2, [KEY, 0, KEY, 0], 200, ["k is a key twice"]),
         (3, 0, [SCALAR] * 3, 200, ["a is stored twice"]),
+        (0, 1, [KEY], 0, ["the file is cut short within its header"]),
+        (
+            1,
+            0,
+            [1, b"a", struct.pack("<IQIQ", 1, 4, 77, 0)],
+            200,
+            ["a has the type 77, which is unknown"],
+        ),
+        (
+            1,
+            0,
+            [1, b"a", struct.pack("<IQIQ", 1, 4, 2, 0)],
+            200,
+            ["a has no shape of whole blocks: [4]"],
+        ),
     ],
 )
 def test_gguf_headers(
     arrays: int, values: int, parts: Any, room: int, expected: Any, tmp_path: Path
 ) -> None:
     """Long values are skipped; what ends too early, or stands twice, is an error."""
-    assert found(gguf(tmp_path / "m.gguf", arrays, values, *parts, room=room)) == expected
+    report = check(gguf(tmp_path / "m.gguf", arrays, values, *parts, room=room))
+    assert [finding.text for finding in report] == expected
 
 
 def test_a_gguf_file_of_another_version(tmp_path: Path, capsys: Any) -> None:
@@ -283,3 +304,26 @@ def test_the_structure_decides(tmp_path: Path) -> None:
             file.write(struct.pack("<Q", length) + text + b" " * (length - len(text)) + bytes(4))
         assert check(path).kind == "safetensors"
         assert len(check(path)) == 0
+
+
+def test_a_file_that_becomes_shorter(tmp_path: Path, monkeypatch: Any) -> None:
+    """A read that gives fewer bytes goes on; where nothing is left, an error says why."""
+    (path := tmp_path / "m").write_bytes(b"0123456789")
+    with contextlib.closing(raw.RawFile(str(path))) as file:
+        monkeypatch.setattr(
+            raw, "_read", lambda handle, size, at: os.pread(handle, min(3, size), at)
+        )
+        assert file.read(1, 8) == b"12345678"
+        monkeypatch.setattr(raw, "_read", raw._seek_and_read)  # as on Windows
+        assert file.read(2, 5) == b"23456"
+        os.truncate(path, 4)
+        with pytest.raises(OSError, match="it has become shorter while it was read"):
+            file.read(2, 5)
+
+
+def test_a_small_file_that_is_large(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    """A config or an index of more bytes than any has is refused before it is read."""
+    save_file({"a": np.zeros(3)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text("{}" + " " * 200)
+    monkeypatch.setattr(paths, "LARGEST", 100)
+    assert "has more than 100 bytes" in " ".join(found(tmp_path))

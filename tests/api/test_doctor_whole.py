@@ -2,6 +2,7 @@
 """The doctor: is a model whole? Its layers, quantized weights, shards, and its directory."""
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -473,6 +474,41 @@ def test_a_pipeline(tmp_path: Path) -> None:
         write_once(str(tmp_path), str(tmp_path / "out"))
     with pytest.raises(ValueError, match="give one part: unet"):
         check(tmp_path, against=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ("{", "model_index.json can't be read: "),
+        ("[1]", "model_index.json can't be read: "),
+        ('{"vae": ["diffusers", "X"]}', "names no part that has weights there"),
+    ],
+)
+def test_a_pipeline_that_is_none(tmp_path: Path, index: str, said: str) -> None:
+    """A pipeline whose index is malformed, or that has no part, is an error with the cause."""
+    (tmp_path / "model_index.json").write_text(index)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        check(tmp_path)
+
+
+def test_a_directory_of_two_models(tmp_path: Path) -> None:
+    """Where no name says which file is meant, an error names all of them."""
+    for name in ("one.safetensors", "two.safetensors"):
+        save_file({"a": numbers(3)}, tmp_path / name)
+    with pytest.raises(
+        ValueError, match=r"one\.safetensors, two\.safetensors\. Give the path of one"
+    ):
+        check(tmp_path)
+
+
+def test_a_report_is_true(tmp_path: Path) -> None:
+    """A report without findings is true, too; a long name is cut where it is shown."""
+    report = check(write_file(tmp_path, {"a": numbers(3)}))
+    assert (len(report), bool(report)) == (0, True)
+    assert repr(report).startswith(f"Report({str(tmp_path / 'model.safetensors')!r}, 0 errors")
+    long = "a" * 1000
+    ((_, text),) = found(write_file(tmp_path, {long: numbers(40, 16), "b": numbers(40, 16)}))
+    assert (long in text, "aaa..." in text) == (False, True)
 
 
 def test_a_checkpoint_of_lightning(tmp_path: Path) -> None:

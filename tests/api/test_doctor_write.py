@@ -26,7 +26,7 @@ from model_files import (
     write_shards,
     write_torch,
 )
-from operations import KILLED_AT
+from operations import KILLED_AT, needs_posix
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -103,6 +103,7 @@ def test_write_a_directory(
     assert np.array_equal(model["b"], e + 2)
 
 
+@needs_posix
 def test_other_files_of_a_folder(tmp_path: Path, e: Any, capsys: Any) -> None:
     """The other files of a folder go with the arrays, byte for byte, and are listed."""
     source, out = tmp_path / "model", tmp_path / "out"
@@ -184,6 +185,7 @@ def test_write_of_old_shards(stem: str, tmp_path: Path, e: Any) -> None:
         out = tmp_path / "again"
 
 
+@needs_posix
 def test_the_files_of_the_hubs_cache(tmp_path: Path, e: Any) -> None:
     """In the hub's cache each file is a link to a blob of the same cache, and is copied."""
     cache, out = tmp_path / "models--x--y", tmp_path / "out"
@@ -244,6 +246,35 @@ def test_write_keeps_two_what_nothing_ties(tmp_path: Path, e: Any) -> None:
             assert model["a"][0] is model["b"][1] is not model["b"][0]
             assert np.array_equal(model["b"][0], e)
             assert (model["a"][1], type(model["n"])) == (3, np.float32)
+
+
+def test_write_of_a_saved_model_that_a_config_ties(tmp_path: Path, e: Any, capsys: Any) -> None:
+    """The structure that pydag wrote names the one array; one that is malformed isn't written."""
+    path, out = tmp_path / "model.safetensors", tmp_path / "out.safetensors"
+    tree = {"model": {"embed_tokens": {"weight": e}}, "lm_head": {"weight": e.copy()}}
+    pydag.files.save(path, tree | {"scale": np.float32(2), "steps": 3})
+    write_config(tmp_path, **LM, tie_word_embeddings=True)
+    assert main(["check", str(path), "--write", str(out), "--quiet"]) == 0
+    again = pydag.files.load(out)
+    assert again["model"]["embed_tokens"]["weight"] is again["lm_head"]["weight"]
+    assert np.array_equal(again["lm_head"]["weight"], e)
+    assert (type(again["scale"]), again["steps"]) == (np.float32, 3)
+    out.unlink()
+    save_file({EMBED: e, HEAD: e.copy()}, path, {"pydag..structure": "[]"})
+    assert run(capsys, "check", path, "--write", out)[0] == 2
+    assert not out.exists()
+
+
+def test_write_of_a_name_in_two_files(tmp_path: Path, e: Any, capsys: Any) -> None:
+    """An array that two shards have is written if both agree, and nothing if they differ."""
+    folder, out = tmp_path / "model", tmp_path / "out"
+    write_shards(folder, {"a": e, "b": e + 1}, {"a": e + 2, "c": e + 3})
+    code, _, err = run(capsys, "check", folder, "--write", out)
+    assert (code, "a is in two files, and differs" in err) == (2, True)
+    assert not out.exists()
+    write_shards(folder, {"a": e, "b": e + 1}, {"a": e, "c": e + 3})
+    assert run(capsys, "check", folder, "--write", out)[0] == 0
+    assert [finding.level for finding in check(out)] == []
 
 
 def test_write_of_a_run(tmp_path: Path) -> None:
@@ -307,6 +338,7 @@ def _taken(case: str, tmp_path: Path, out: Path) -> Path:
         *("link to a file", "link to a folder", "link to nothing", "no folder above"),
     ],
 )
+@needs_posix
 def test_write_takes_the_place_of_nothing(
     case: str, is_folder: bool, tmp_path: Path, e: Any, capsys: Any
 ) -> None:
@@ -325,6 +357,7 @@ def test_write_takes_the_place_of_nothing(
     assert _contents_of(tmp_path) == before
 
 
+@needs_posix
 def test_a_folder_that_nothing_replaces(
     tmp_path: Path, e: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

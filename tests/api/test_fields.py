@@ -299,7 +299,7 @@ pydag.register_fields(NamedCached := type("NamedCached", (Cached,), {}), ("w", "
 
 @pytest.mark.parametrize("cls", [Cached, CachedModule])
 def test_a_cached_property_is_no_field(cls: Any) -> None:
-    """Neither a leaf nor a part of the structure; a rebuilt or updated object computes it anew."""
+    """The property is neither leaf nor structure; a rebuilt or updated object computes it anew."""
     used = cls(1.5)
     assert (used.double, getattr(used, "aliased", 4.5)) == (3.0, 4.5)
     assert pydag.dag_leaves(used) == [1.5]
@@ -377,7 +377,7 @@ def lazy_class(lazy: Any, *base: type, **options: Any) -> Any:
 @pytest.mark.parametrize("lazy", [functools.cached_property, Lazy, SubLazy, Watched])
 @pytest.mark.parametrize("options", [{}, {"data_fields": ("w",)}, {"meta_fields": ("name",)}])
 def test_what_a_lazy_attribute_stores_is_no_field(lazy: Any, options: Any) -> None:
-    """A descriptor with `__get__`, without `__set__`, not callable: computed anew, never kept."""
+    """What a descriptor with `__get__`, without `__set__`, stores is computed anew, never kept."""
     cls = lazy_class(lazy, **options)
     used, fresh = cls(1.5), cls(1.5)
     used.name = fresh.name = "n"
@@ -394,7 +394,7 @@ def test_what_a_lazy_attribute_stores_is_no_field(lazy: Any, options: Any) -> No
 
 
 def test_a_lazy_attribute_of_a_base_class() -> None:
-    """It is inherited; a subclass that hides it by a plain value has a field there."""
+    """The attribute is inherited; a subclass that hides it by a plain value has a field there."""
     base = lazy_class(Lazy)
     below = pydag.register_fields(type("Below", (base,), {}))(1.5)
     hiding = pydag.register_fields(type("Hiding", (base,), {"double": None}))(1.5)

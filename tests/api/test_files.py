@@ -17,6 +17,7 @@ import pytest
 np = pytest.importorskip("numpy")
 safetensors = pytest.importorskip("safetensors")
 ml_dtypes = pytest.importorskip("ml_dtypes")
+from operations import needs_posix
 from safetensors.numpy import load_file, save_file
 
 import pydag
@@ -280,7 +281,7 @@ def test_missing_and_surplus_names(path: Path, w: Any) -> None:
 
 @pytest.mark.parametrize("like", [{"model": {"a": 0, "x": 1}}, {"A": 0}, {"step": 3}, {}, {"a": 3}])
 def test_a_file_of_which_nothing_fits(path: Path, w: Any, like: Any) -> None:
-    """It is an error with strict=False, too, which isn't recommended then."""
+    """Such a file is an error with strict=False, too, which isn't recommended then."""
     save_file({"a": w, "x": w} if like != {"a": 3} else {"b": w}, path)
     like = pydag.dag_map(lambda i: np.full_like(w, i) if i < 3 else i, like)
     for strict in (True, False):
@@ -494,6 +495,7 @@ except OSError as error:
 """
 
 
+@needs_posix
 def test_a_full_disk(path: Path, w: Any) -> None:
     """Where the disk is full the system's error comes through and the old file is still there."""
     save(path, [w])
@@ -506,6 +508,7 @@ def test_a_full_disk(path: Path, w: Any) -> None:
     assert os.listdir(path.parent) == [path.name]
 
 
+@needs_posix
 def test_modes_and_links(tmp_path: Path, w: Any) -> None:
     """A new file has the umask's mode, a replaced one the old mode; a link's target is replaced."""
     old = os.umask(0o027)
@@ -555,7 +558,7 @@ def test_without_structure(path: Path, w: Any) -> None:
 def test_like_of_the_very_structure(
     changed: str | None, path: Path, w: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is filled in without looking at names; the values and the errors are those by name."""
+    """The tree is filled in without looking at names; values and errors are those by name."""
 
     def model(factor: float) -> dict[str, Any]:
         tied = w * factor

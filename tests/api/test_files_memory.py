@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 
 import pydag
 from pydag.files import load, save
-from pydag.files.package import STRUCTURE
+from pydag.files.header import STRUCTURE
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ import pytest
 
 np = pytest.importorskip("numpy")
 safetensors = pytest.importorskip("safetensors")
+from operations import needs_posix
 from safetensors.numpy import load_file, save_file
 
 import pydag
 from pydag.files import load, save
-from pydag.files.index import INDEX
-from pydag.files.package import STRUCTURE
+from pydag.files.directory import INDEX
+from pydag.files.header import STRUCTURE, aliases_in
 from pydag.files.reading import File
 from pydag.files.shards import number_of_bytes
 from pydag.views.file import file_view
@@ -121,6 +122,27 @@ def test_an_alias_in_another_file(tmp_path: Path, w: Any) -> None:
     assert found["embed"] is untied["embed"]
 
 
+def test_aliases_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening twice as many files looks at twice as many aliases, as each file has its own."""
+    looked: list[int] = []
+
+    def counting(metadata: Any, *rest: Any) -> Any:
+        looked.append(len(metadata))
+        return aliases_in(metadata, *rest)
+
+    monkeypatch.setattr("pydag.files.directory.aliases_in", counting)
+    monkeypatch.setattr("pydag.files.source.aliases_in", counting)
+    counts = []
+    for number in (10, 20):
+        arrays = [np.full(3, i, np.float32) for i in range(number)]
+        tree = {"a": arrays, "b": list(arrays)}
+        save(tmp_path / f"{number}", tree, shard_size=12, structure=False)
+        looked.clear()
+        assert len(load(tmp_path / f"{number}")) == 2 * number
+        counts.append(sum(looked))
+    assert counts[1] <= 2 * counts[0]
+
+
 CONTRADICTION = f"'head' is an alias of 'embed' by '{FIRST}', and of 'other' by '{SECOND}'"
 
 
@@ -157,7 +179,7 @@ def test_what_looks_like_a_contradiction(tmp_path: Path, w: Any) -> None:
 
 
 def test_a_written_directory(tmp_path: Path, w: Any) -> None:
-    """Shards of at most this size, an index of arrays, and aliases in their anchors' files."""
+    """There are shards of at most this size, an index, and aliases in their anchors' files."""
     tree = {"embed": w, "head": w[:], "layers": [w + 1, w + 2], "big": np.zeros(100), "step": 7}
     folder = tmp_path / "model"
     save(folder, tree, shard_size=48)
@@ -286,6 +308,7 @@ def test_an_index_that_is_none(folder: Path, text: str) -> None:
         load(folder)
 
 
+@needs_posix
 def test_what_is_no_file(folder: Path) -> None:
     """Where an index, or what it names, is a directory or a pipe, the error of the system tells."""
     for name in (FIRST, INDEX):
@@ -299,6 +322,7 @@ def test_what_is_no_file(folder: Path) -> None:
             load(folder)
 
 
+@needs_posix
 def test_links_and_damage(folder: Path, tmp_path: Path) -> None:
     """Links to files elsewhere are followed, loops are the system's error, damage is an error."""
     (folder / FIRST).rename(tmp_path / "blob")  # as in the cache of Hugging Face

@@ -204,7 +204,7 @@ def test_the_classes_are_listed(path: Path) -> None:
 
 
 def test_fields_are_set_past_the_class(path: Path) -> None:
-    """Of a class of `register_fields` no function, property or metaclass has a say."""
+    """No function, property or metaclass of a class of `register_fields` has a say."""
 
     def noting(name: str) -> Any:
         return lambda *_: ran.append(name)
@@ -415,3 +415,19 @@ def test_malformed_values(path: Path, value: str) -> None:
     for like in (None, 1):
         with pytest.raises(ValueError, match=r"model\.safetensors'"):
             load(path, like)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS .* git lfs pull"),
+        (b"\x93NUMPY\1\0v\0{'descr': '<f8'}", "numpy.load"),
+        (b"PK\3\4" + bytes(20), "zip file"),
+        (b"GGUF" + bytes(20), "GGUF file"),
+    ],
+)
+def test_files_of_other_formats(path: Path, data: bytes, words: str) -> None:
+    """A file of another format is an error that says which format it has."""
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=f"no whole safetensors file: .*\n.*{words}"):
+        load(path)

@@ -19,7 +19,7 @@ from operations import KILLED_AT
 
 import pydag.files.replacing as replacing
 from pydag.files import check, load, save
-from pydag.files.index import INDEX
+from pydag.files.directory import INDEX
 from pydag.files.reading import File
 
 KILLED_ANYWHERE = """
@@ -151,7 +151,7 @@ def replaced_at(monkeypatch: pytest.MonkeyPatch, folder: Path, times: int) -> No
 def test_a_directory_that_is_replaced_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any
 ) -> None:
-    """It is read again, a few times; then it is an OSError that tells why."""
+    """The directory is read again, a few times; then an OSError tells why."""
     save(tmp_path, model(0.0), shard_size=24)
     replaced_at(monkeypatch, tmp_path, 2)
     assert load(tmp_path, **options)["w1"].tolist() == [21.0] * 3

@@ -227,7 +227,7 @@ pydag.register_fields(Let, meta_fields=["name"])
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_children_come_in_the_order_of_the_parameters(name: str) -> None:
-    """Those of a class that is read from its instances; where names differ, by name."""
+    """Children that are read from instances do, too; where names differ, by name."""
     tree, expected = ORDERS[name]
     assert pydag.dag_fold(parts, tree) == expected
     assert pydag.dag_fold(parts, [tree, tree]) == (expected, expected)
@@ -282,7 +282,7 @@ def test_root_has_the_first_context() -> None:
 
 @pytest.mark.parametrize("context", [[], {}, bytearray(), ([],)])
 def test_context_that_cannot_be_hashed(context: Any) -> None:
-    """It is a TypeError, with the place."""
+    """Such a context is a TypeError, with the place."""
     with pytest.raises(TypeError) as info:
         pydag.dag_fold(lambda *_: 0, {"a": [1]}, down={list: lambda *_: context})
     assert "hash" in str(info.value)

@@ -19,6 +19,7 @@ from strategies import BUILTIN, dags, thorough
 
 import pydag
 from pydag import PyDagSpec, dag_structure, dag_unflatten
+from pydag.structure import values
 
 plain = st.recursive(
     st.none()
@@ -70,7 +71,7 @@ def test_aux_data_comes_back_exactly(value: Any) -> None:
     ids=lambda value: repr(type(value)),
 )
 def test_hard_values(value: Any) -> None:
-    """Halves of surrogate pairs, huge integers, NaN's bits, registered classes."""
+    """Halves of surrogate pairs, huge integers, NaN's bits and registered classes come back."""
     spec = dag_structure([Layer(value, w=1), Tagged(tag=value)])
     layer, tagged = dag_unflatten(again(spec), [1])
     assert exact(layer.name) == exact(tagged.tag) == exact(value)
@@ -223,7 +224,7 @@ def test_two_classes_of_one_name() -> None:
 def test_a_class_that_is_defined_anew(
     first: dict[str, Any], second: dict[str, Any], warns: bool
 ) -> None:
-    """Takes the old one's place; an error where it declares other fields."""
+    """The class takes the old one's place; it is an error where it declares other fields."""
     made = []
     for fields in (first, second):
         cls = type("Anew", (), {"__module__": __name__})
@@ -342,3 +343,45 @@ def test_a_name_imports_nothing() -> None:
     for name in ("os.system", "builtins.eval", "builtins.nothing", "subprocess.Popen"):
         with pytest.raises(ValueError, match=r"refs\[1\]"):
             PyDagSpec.from_json(text.replace("builtins.list", name))
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [(["a", "b"], "expected numbers"), ([0, 0], "must be a permutation")],
+)
+def test_an_order_that_is_none(order: Any, said: str) -> None:
+    """An order of keys that is no order is an error."""
+    document = json.loads(dag_structure({"b": 1, "a": 2}).to_json())
+    next(ref for ref in document["refs"] if "keys" in ref)["order"] = order
+    with pytest.raises(ValueError, match=said):
+        PyDagSpec.from_json(json.dumps(document))
+
+
+def test_a_namespace_that_is_none() -> None:
+    """A namespace with a lone surrogate, which no structure has, is an error with its field."""
+    document = json.loads(dag_structure(1).to_json())
+    document["namespace"] = {"str": "\ud800".encode("utf-8", "surrogatepass").hex()}
+    with pytest.raises(ValueError, match="namespace"):
+        PyDagSpec.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"constant": "Nothing"}, "unknown constant"),
+        ({"numpy.bool": 1}, "expected true or false"),
+        ({"tuple": 3}, "written as a list"),
+        ({"partial": [1, 2]}, "a list of three"),
+        ({"partial": [1, {"tuple": []}, {"tuple": []}]}, "a partial has a function"),
+    ],
+)
+def test_values_that_are_none(content: Any, said: str) -> None:
+    """A value of a form that nothing is written in is an error."""
+    with pytest.raises(ValueError, match=said):
+        values.decode_leaf(content, None)
+
+
+def test_what_is_no_text() -> None:
+    """Bytes, as of a file that was opened so, are no JSON."""
+    with pytest.raises(TypeError, match="expected text"):
+        PyDagSpec.from_json(b"{}")  # type: ignore[arg-type]  # that is the mistake

@@ -177,7 +177,7 @@ def test_a_partition_by_a_prefix_with_two_answers() -> None:
 @thorough
 @given(DAGS, st.sampled_from(["all", "nodes"]))
 def test_nones_are_replaced_at_each_occurrence(dag: Any, identity: Any) -> None:
-    """As in the reference: None is a leaf, and each occurrence counts by itself."""
+    """None is a leaf, and each occurrence counts by itself, as in the reference."""
     sentinel = sp.Opaque()
     leaves, spec = ref.flatten(
         dag, none_is_leaf=True, identity=identity, registry=sp.REGISTRIES[""]
@@ -209,7 +209,7 @@ def test_reductions_go_over_the_distinct_leaves(dag: Any, options: Options) -> N
 
 
 def test_what_counts_once_in_a_sum() -> None:
-    """Objects once, values at each occurrence, but below a shared node once."""
+    """Objects count once, values at each occurrence, but below a shared node once."""
     n = [1, 2]
     assert pydag.dag_sum([n, n]) == 3
     assert pydag.dag_sum([1, 1]) == 2
@@ -229,7 +229,7 @@ def test_any_and_all_stop_where_the_answer_is_known() -> None:
 @thorough
 @given(strategies.dags(), strategies.options)
 def test_all_paths_are_those_of_the_reference(dag: Any, options: Options) -> None:
-    """Each path of each leaf once, in traversal order, through every way."""
+    """Each path of each leaf comes once, in traversal order, through every way."""
     _, spec = ref.flatten(dag, **agreement.known(options))
     found = pydag.dag_paths(dag, all_paths=True, **options)
     assert difference(found, ref.all_paths(spec)) == ""

@@ -44,7 +44,7 @@ def test_a_copy_has_its_own_set(copied: Any) -> None:
 
 
 def test_the_set_is_no_leaf() -> None:
-    """It is a part of the structure, which later assignments don't change."""
+    """The set is a part of the structure, which later assignments don't change."""
     bus = Bus(load=[1.0])
     leaves, spec = pydag.dag_flatten(bus)
     assert pydag.dag_paths(bus) == [("load", 0), ("name",)]
@@ -56,7 +56,7 @@ def test_the_set_is_no_leaf() -> None:
 
 
 def test_extra_and_private_attributes_are_copied() -> None:
-    """They are data of the instance: their dicts are containers."""
+    """These attributes are data of the instance: their dicts are containers."""
     model = Open(w=1.0, more=2.0)
     model._cache = [3.0]
     new = pydag.dag_map(lambda x: 2 * x, model)
@@ -67,7 +67,7 @@ def test_extra_and_private_attributes_are_copied() -> None:
 
 
 def test_a_set_in_a_meta_field_is_copied() -> None:
-    """So it is for each class: what may change in place isn't shared by two instances."""
+    """What may change in place isn't shared by two instances, whatever the class."""
 
     @pydag.register_fields(meta_fields=["tags"])
     class Tagged:

@@ -50,7 +50,7 @@ def test_dtypes_come_back(library: Library) -> None:
 
 
 def test_without_sharing_it_is_optrees(library: Library) -> None:
-    """The same array, the same tree back, the same refusals."""
+    """The array, the tree that comes back and the refusals are the same."""
     trees: list[Any] = [[], {"b": library.make([1.0, 2.0]), "a": [library.make([[3.0]])]}]
     for tree in trees:
         flat, unravel = library.ours.dag_ravel(tree)

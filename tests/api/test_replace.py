@@ -113,7 +113,7 @@ def test_a_leaf_in_what_replaces_it() -> None:
 
 
 def test_a_replacement_that_is_there_already() -> None:
-    """It is one object at its own places and at those of the old one."""
+    """The replacement is one object at its own places and at those of the old one."""
     old, new = [1], [2]
     out: Any = dag_replace([old, new, {"x": new}, old], old, new)
     assert out[0] is out[1] is out[2]["x"] is out[3] is new
@@ -128,7 +128,7 @@ def test_a_replacement_that_is_there_already() -> None:
     ],
 )
 def test_a_replacement_that_holds_what_holds_the_old_one(make: Any, where: str) -> None:
-    """It would stand within itself: CycleError with the path, and `dag_rewrite` as the cure."""
+    """The result would hold itself: CycleError with the path, and `dag_rewrite` as the cure."""
     w = np.ones(2)
     tree: Any = {"layers": [[1], {"w": w}]}
     with pytest.raises(pydag.CycleError, match=rf"new holds {where}, (.|\n)*dag_rewrite"):
@@ -157,7 +157,7 @@ def test_a_replacement_with_a_cycle() -> None:
 
 
 def test_a_predicate_is_not_asked_about_what_is_replaced_or_kept() -> None:
-    """Once about each object, and never about the old one; a container is replaced as well."""
+    """A predicate gets each object once, and never the old one; a container is replaced as well."""
     shared, old = [np.ones(2)], [1]
     asked: list[Any] = []
 
@@ -176,7 +176,7 @@ def test_a_predicate_is_not_asked_about_what_is_replaced_or_kept() -> None:
 @strategies.thorough
 @given(strategies.dags(), st.data(), strategies.options)
 def test_agrees(dag: Any, data: st.DataObject, options: Options) -> None:
-    """With random parts of the tree in the replacement: the same result, or the same error."""
+    """Random parts of the tree in the replacement give the same result, or the same error."""
     given_options = known(options)
     parts = [n.obj for n in plain_ref.distinct(plain_ref.flatten(dag, **given_options)[1].root)]
     old = data.draw(st.sampled_from(parts))

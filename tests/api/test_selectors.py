@@ -115,7 +115,7 @@ def test_predicates() -> None:
 
 
 def test_prefixes() -> None:
-    """A tree prefix of booleans, or a bare one."""
+    """A prefix is a tree of booleans, or a bare one."""
     tree = {"a": Linear(w, v), "b": [b, 1]}
     assert selected(tree, True) == [True] * 4
     assert selected(tree, False) == [False] * 4
@@ -298,10 +298,26 @@ def test_what_a_pattern_may_mean(tree: Any, pattern: str, meant: str) -> None:
 
 
 def test_the_nearest_path_is_one_of_all() -> None:
-    """Also a path that isn't the first of a shared leaf is suggested."""
+    """A path that isn't the first of a shared leaf is suggested, too."""
     with pytest.raises(ValueError, match=r"the nearest that exist: \['head'\]\['more'\].bias"):
         dag_mask(TIED, "['head']['mor'].bias")
     assert selected(TIED, "['head']['more'].bias") == [True, False]
+
+
+def test_the_nearest_paths_are_those_of_the_pattern_that_is_meant() -> None:
+    """Where a pattern is suggested, the paths that are named are some that it matches."""
+    model = {"act": len, "blocks": [{"w": w}, {"w": v}]}
+    said = r"exist: \['blocks'\]\[0\]\['w'\], \['blocks'\]\[1\]\['w'\]\n  Did you mean \"\*\['w'\]"
+    with pytest.raises(ValueError, match=said):
+        dag_mask(model, "**/w")
+
+
+@pytest.mark.parametrize("where", ["*", callable, float])
+@pytest.mark.parametrize("function", [lambda a, b: dag_mask(b, a), pydag.dag_partition])
+def test_a_selection_in_the_place_of_the_tree(function: Any, where: Any) -> None:
+    """Where a tree and what selects its leaves are swapped, the error says which is which."""
+    with pytest.raises(TypeError, match=r"must be booleans, got 4\n  Swap them: the tree is"):
+        function(NESTED, where)
 
 
 def test_suggestions_are_quick_where_paths_are_many() -> None:
@@ -356,7 +372,7 @@ def test_predicates_elsewhere_get_every_leaf() -> None:
     ],
 )
 def test_an_error_of_a_predicate_names_the_path(call: Any) -> None:
-    """As a note; the error is the user's own."""
+    """A note names it; the error is the user's own."""
     with pytest.raises(AttributeError) as caught:
         call(lambda leaf: leaf == 1 or leaf.missing)
     assert caught.value.__notes__ == ["raised while selecting tree['a'][1]"]

@@ -11,7 +11,7 @@ import pytest
 from operations import doubled
 
 import pydag
-from pydag.sharing.shared_object import SharedObject
+from pydag.structure.spec_methods import SharedObject
 
 
 @pytest.mark.measures

@@ -410,6 +410,23 @@ def test_a_class_that_was_registered_anew() -> None:
     )
 
 
+def test_a_class_that_was_defined_again() -> None:
+    """If two classes have one name, the error and `explain` say that it was defined again."""
+
+    def define() -> Any:
+        class Net:
+            pass
+
+        pydag.register_fields(Net)
+        return Net()
+
+    hint = "Net was defined again after one of the two objects was made: make that anew, or set "
+    specs = [pydag.dag_structure({"k": define()}) for _ in range(2)]
+    with pytest.raises(ValueError, match=rf"; {hint}obj\.__class__ = Net; value: "):
+        specs[0].flatten_up_to({"k": define()})
+    assert f"; {hint}obj.__class__ = Net" in pydag.explain(*specs)
+
+
 @pytest.mark.parametrize("options", [{}, {"none_is_leaf": True}])
 @pytest.mark.parametrize("thing", [5, None, pydag.dagspec_leaf()])
 def test_warning_about_leaves(thing: Any, options: Any) -> None:

@@ -103,7 +103,7 @@ def text(spec: Any) -> str:
 @thorough
 @given(dags, strategies.options)
 def test_parts_agree(tree: Any, options: dict[str, Any]) -> None:
-    """Children and the one-level structure, for any DAG."""
+    """Children and the one-level structure agree, for any DAG."""
     spec, expected = both(tree, options)
     found, children = spec.children(), rules.children(expected)
     assert [text(child) for child in found] == [text(child) for child in children]
@@ -117,7 +117,7 @@ def test_parts_agree(tree: Any, options: dict[str, Any]) -> None:
 @thorough
 @given(pairs)
 def test_compose_agrees(drawn: tuple[Any, Any, dict[str, Any]]) -> None:
-    """`compose` by the structure law, for any two DAGs."""
+    """`compose` follows the structure law, for any two DAGs."""
     a, b, options = drawn
     (x, outer), (y, inner) = both(a, options), both(b, options)
     assert text(x.compose(y)) == text(rules.compose(outer, inner))

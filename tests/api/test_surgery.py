@@ -31,6 +31,7 @@ from pydag import (
     tie,
     untie,
 )
+from pydag.arrays.memory import memory_of
 
 attr: Any = pytest.importorskip("attr")
 attrs: Any = pytest.importorskip("attrs")
@@ -192,6 +193,12 @@ def test_retie_refuses_copies_that_differ() -> None:
             retie(spec, {"a": array(1), "b": [other]})
         assert "tree['a']" in str(caught.value)
         assert "tree['b'][0]" in str(caught.value)
+
+
+def test_retie_of_a_spec_in_the_place_of_the_tree() -> None:
+    """Where a structure and a tree are swapped, the error says how to swap them."""
+    with pytest.raises(TypeError, match=r"Swap them: retie\(spec, tree\)"):
+        retie([1.0], dag_structure([1.0]))  # type: ignore[arg-type]  # that is the point
 
 
 def test_retie_takes_nan_for_equal_and_signed_zeros_apart() -> None:
@@ -393,8 +400,21 @@ def test_untie_of_what_would_be_too_large() -> None:
     assert time.thread_time() - start < 1
 
 
+def test_untie_of_paths_through_each_other() -> None:
+    """What is untied in an object is untied in its copies, and too many copies are an error."""
+    tree = doubled(2, array(1))
+    at_once = untie(tree, (1,), (0, 1))
+    assert at_once[1][0] is not at_once[1][1]
+    in_turn = untie(untie(tree, (1,)), (0, 1))
+    assert in_turn[1][0] is in_turn[1][1]
+    paths = [(0,) * i + (1,) for i in range(30)]
+    assert len(dag_leaves(untie(doubled(30, array(1)), *paths[:8]))) == 256
+    with pytest.raises(ValueError, match=r"lead through each other, .* than 1048576 copies\n"):
+        untie(doubled(30, array(1)), *paths)
+
+
 def test_untie_with_identity_of_nodes() -> None:
-    """Then leaves have no identity: those at several places stay, outside of what is copied."""
+    """Leaves have no identity then: those at several places stay, outside of what is copied."""
     w = array(1)
     layer = [w]
     new = untie([w, w, layer, layer], identity="nodes")
@@ -470,7 +490,7 @@ for _cls in FROZEN:
 
 @pytest.mark.parametrize("cls", FROZEN)
 def test_update_refuses_frozen_instances(cls: Any) -> None:
-    """They may be keys of a dict by their content; the error names path and class."""
+    """Frozen instances may be keys of a dict by their content; the error names path and class."""
     root = cls(1.0)
     with pytest.raises(TypeError, match=rf"{cls.__name__}'> is frozen(.|\n)*at tree$"):
         dag_update(root, cls(2.0))
@@ -557,3 +577,59 @@ def test_paths_in_a_list() -> None:
         untie(NAMED, ["blocks.0", "head"])  # type: ignore[arg-type]  # that is the point
     with pytest.raises(TypeError, match=r"a tuple, such as \('blocks', 0, 'weight', 0\) or"):
         untie(NAMED, "zzz")  # type: ignore[arg-type]  # that is the point
+
+
+def test_what_cannot_be_combined() -> None:
+    """No tree, and an unknown identity, are errors; so is a list of paths in place of paths."""
+    with pytest.raises(TypeError, match="takes one tree at least"):
+        pydag.dag_combine()
+    with pytest.raises(ValueError, match="identity must be"):
+        pydag.dag_combine([1], identity="some")  # type: ignore[arg-type]  # that is the mistake
+    with pytest.raises(TypeError, match="Give each path as an argument of its own"):
+        pydag.untie([[1], [2]], [(0,), (1,)])  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(ValueError, match="tie needs two paths or more"):
+        pydag.tie([[1], [2]], (0,))
+    with pytest.raises(TypeError, match="combine must be a function"):
+        pydag.retie(pydag.dag_structure([1]), [1], 3)  # type: ignore[arg-type]  # the mistake
+
+
+class Raising:
+    """Looks like an array whose numbers can't be read."""
+
+    dtype, shape = "float32", (2,)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise RuntimeError
+
+
+class Unread:
+    """Has the shape and the type of an array alone."""
+
+    dtype, shape = "float32", (2,)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(Raising(), Raising()), (Unread(), Unread()), (np.zeros(2), np.zeros(3)), (1, 1.0)],
+    ids=["raising", "unread", "shapes", "types"],
+)
+def test_copies_that_are_not_known_to_be_equal(one: Any, other: Any) -> None:
+    """Copies that can't be compared, or differ in shape or type, aren't one object again."""
+    w = object()
+    with pytest.raises(pydag.SharingError):
+        pydag.retie(pydag.dag_structure([w, w]), [one, other])
+
+
+def test_steps_into_a_derefed_tree() -> None:
+    """The accessors of a derefed tree lead through its nodes, and say the way as Python text."""
+    derefed = pydag.deref({"a": deque([5], 2)})
+    accessors, leaves, _ = pydag.dag_flatten_with_accessor(derefed)
+    for accessor, leaf in zip(accessors, leaves, strict=True):
+        assert accessor(derefed) is leaf
+        assert eval(accessor.codify("derefed")) is leaf
+
+
+def test_memory_of_what_has_none() -> None:
+    """An array without elements, and what is no array, have no memory to be compared."""
+    assert memory_of(np.zeros(0)) is None
+    assert memory_of(object()) is None

@@ -162,7 +162,7 @@ dags = strategies.dags(strategies.BUILTIN + strategies.CUSTOM + strategies.FIELD
 @thorough
 @given(dags, dags)
 def test_transpose_is_the_other_composition(first: Any, second: Any) -> None:
-    """Of any two structures: what one holds of the other comes out as the other holds it.
+    """What one of any two structures holds of the other comes out as the other holds it.
 
     An inner object of a class without identity can't stand in two places of the outer one.
     """
@@ -185,3 +185,14 @@ def test_without_sharing_leaves_are_counted() -> None:
         return side.tree("transpose")(outer, inner, [1, [2, 3], 4])
 
     assert work(OURS) == work(THEIRS) == ([1, 3], [2, 4])
+
+
+def test_namespaces_that_differ() -> None:
+    """Structures of two namespaces aren't transposed."""
+    specs = []
+    for namespace in ("one", "two"):
+        cls = type("Node", (), {})
+        pydag.register_pydag_node(cls, lambda x: ((1,), None), lambda *_: None, namespace=namespace)
+        specs.append(pydag.dag_structure(cls(), namespace=namespace))
+    with pytest.raises(ValueError, match="namespace"):
+        pydag.dag_transpose(specs[0], specs[1], 1)

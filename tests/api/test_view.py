@@ -3,6 +3,7 @@
 
 import collections
 import html.parser
+import os
 import re
 import shutil
 import sys
@@ -22,6 +23,23 @@ from pydag import view
 class Block:
     def __init__(self, weight: Any, name: str = "first", units: int = 3) -> None:
         self.weight, self.name, self.units = weight, name, units
+
+
+class Odd:
+    """An array of a type that is nobody else's, which doesn't say its size."""
+
+    shape = (2,)
+    dtype = type("dtype", (), {"name": "decimal128", "itemsize": 16})()
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+class UnnamedError(Exception):
+    """Shown by its `repr`."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
 
 
 class Hostile:
@@ -61,7 +79,7 @@ parameters, 98304 bytes"""
 
 
 def test_text(model: Any) -> None:
-    """Each shared object once, arrays by type and shape, configuration in brackets, totals."""
+    """The text has each shared object once, arrays by type and shape, configuration, and totals."""
     assert str(view(model)) == repr(view(model)) == TEXT
 
 
@@ -112,7 +130,7 @@ def test_width_and_limit(model: Any) -> None:
 
 
 def test_table(model: Any) -> None:
-    """A row for each distinct leaf, with its further paths."""
+    """The table has a row for each distinct leaf, with its further paths."""
     table = view(model).table()
     assert table.rows[0] == ("['decoder'][0].weight", ("['encoder'].weight", "['decoder'][1]"), 3,
                              (128, 64), "f32", 32768)  # fmt: skip
@@ -125,7 +143,7 @@ def test_table(model: Any) -> None:
 
 
 def test_dot(model: Any) -> None:
-    """A box for each object, and an arrow for each slot: an alias points to its anchor's box."""
+    """The drawing has a box for each object and an arrow for each slot, to the anchor's box."""
     text = view(model).dot()
     boxes = re.findall(r"^  (n\d+) \[label", text, re.MULTILINE)
     arrows = re.findall(r"(n\d+) -> (n\d+)", text)
@@ -142,11 +160,35 @@ def test_dot_quotes() -> None:
         assert re.fullmatch(r'  [^"]*("(?:[^"\\]|\\.)*"[^"]*)*;', line), line
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz draws it")
-def test_svg(model: Any, tmp_path: Path) -> None:
-    """Where Graphviz is installed there is a drawing."""
+def test_svg(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphviz's program gets the text of the drawing, and what it prints is the SVG."""
+    if shutil.which("dot") is None:
+        (program := tmp_path / "dot").write_text('#!/bin/sh\necho "<svg>$1 $(wc -l)</svg>"\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     view(model).save(tmp_path / "x.svg")
     assert "<svg" in (tmp_path / "x.svg").read_text()
+
+
+def test_what_a_limit_leaves_out(model: Any) -> None:
+    """A drawing, a table and HTML say how much they leave out, and link to nothing beyond it."""
+    shown = view(model, limit=3)
+    assert 'label="... and 3 more objects"' in shown.dot()
+    assert "... and 3 more objects" in (text := shown._repr_html_())
+    assert all(link.removeprefix("#") in Page(text).ids for link in Page(text).links)
+    assert Page(view(model, depth=1)._repr_html_()).links == []
+    table = view(model, limit=1).table()._repr_html_()
+    assert "<td>[&#x27;decoder&#x27;][0].weight</td>" in table
+    assert "<p>... and 1 more</p>" in table
+
+
+def test_a_structure(model: Any) -> None:
+    """The view of a structure shows what it has, without arrays; unknown options are errors."""
+    spec = pydag.dag_structure(model)
+    assert "['encoder']: *0" in str(view(spec))
+    assert str(view(spec)).count("*") == 4
+    with pytest.raises(TypeError):
+        view(spec, nothing=1)  # type: ignore[call-arg]  # that is the mistake
 
 
 def test_save(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,6 +282,12 @@ def test_hostile_leaves() -> None:
     assert "Hostile" in text
     assert max(map(len, text.splitlines()[:-1])) <= 100
     assert "<int of 19932 bits>" in text
+    assert str(view(Odd())).splitlines() == [
+        "decimal128[2]",
+        "1 objects, 1 leaves, 2 parameters, 32 bytes",
+    ]
+    assert str(view(object())).splitlines()[0] == "<object>"
+    assert "UnnamedError" in str(view([UnnamedError()]))
 
 
 @pytest.mark.parametrize(
@@ -302,3 +350,6 @@ def test_side_by_side() -> None:
     same = pydag.explain(tied, tied)
     assert same == ""
     assert "!" not in str(same.side_by_side())
+    assert repr(explanation.side_by_side(width=41)) == "\n".join(lines)
+    short = str(explanation.side_by_side(width=41, limit=3)).splitlines()
+    assert short == [*lines[:4], "... and 7 more lines"]

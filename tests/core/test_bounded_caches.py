@@ -59,7 +59,7 @@ class Key:
 
 
 def test_nothing_outlives_its_last_user() -> None:
-    """Neither keys, nor classes, nor functions are kept by what the core remembers."""
+    """What the core remembers keeps no keys, classes or functions."""
     gone = []
     for _ in range(5):
         key, cls = Key(), type("Node", (), {"a": 1.5})
@@ -99,7 +99,7 @@ def replaced() -> None:
     """A function whose name another one has taken."""
 
 
-_old, replaced = replaced, of_this_module  # type: ignore[assignment]
+_old, replaced = replaced, of_this_module
 
 KEPT = {"function": of_this_module, "class": OfThisModule, "dtype": np.dtype("float32")}
 RELEASED = {

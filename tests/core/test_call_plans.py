@@ -183,7 +183,7 @@ def test_what_a_node_does_while_a_call_follows_it() -> None:
 
 
 def test_a_cycle_through_plans() -> None:
-    """Is collected: what is static may hold the compiled function."""
+    """The cycle is collected: what is static may hold the compiled function."""
     compiled = Compiled()
     compiled.add("key", (1,), (compiled,))
     gone = weakref.ref(compiled)
@@ -229,7 +229,7 @@ class Statics:
 def test_static_leaves_that_fit_nowhere(
     positions: Any, values: Any, error: type[Exception], text: str
 ) -> None:
-    """They are refused."""
+    """Such leaves are refused."""
     spec = pydag.dag_structure([0, 1, 2, 3])
     with pytest.raises(error, match=text):
         _core.build_result(_core.make_result((spec, None, Statics(positions, values)), (5, 6)))

@@ -68,7 +68,7 @@ def test_opened_by_its_fields(register: Callable[..., None]) -> None:
 
 
 def test_a_name_twice_and_another_not_at_all(register: Callable[..., None]) -> None:
-    """As many attributes as fields are not just these fields: the function decides."""
+    """The function decides if there are as many attributes as fields, but not just these fields."""
 
     class Odd(str):
         __slots__ = ()

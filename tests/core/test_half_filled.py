@@ -59,7 +59,7 @@ REFUSED = "ValueError a list or tuple that isn't filled yet can't be used"
 
 
 def test_answers_of_flatten_functions() -> None:
-    """As the result, the children or the entries it is refused; aux_data isn't looked into."""
+    """The tuple is refused as result, children or entries; aux_data isn't looked into."""
     cases = """
     flatten_as, lambda h: flatten_as((h, None)), lambda h: flatten_as(((1, 2), None, h)),
     lambda h: flatten_as(((1, 2), h))[0]"""
@@ -67,7 +67,7 @@ def test_answers_of_flatten_functions() -> None:
 
 
 def test_trees() -> None:
-    """As a tree, or within one, it is refused by every walk, the fast ones included."""
+    """Every walk, the fast ones included, refuses the tuple as a tree, or within one."""
     cases = """
     pydag.dag_flatten, pydag.dag_leaves, pydag.dag_copy, pydag.deref, pydag.shared_objects,
     lambda h: pydag.dag_leaves(h, lambda _: False),
@@ -80,7 +80,7 @@ def test_trees() -> None:
 
 
 def test_leaves() -> None:
-    """As the leaves it is refused; as a leaf it passes, until it is compared with another one."""
+    """The tuple is refused as the leaves; as a leaf it passes until it is compared."""
     cases = """
     lambda h: pydag.dag_unflatten(pydag.dag_structure([1, 2]), h),
     lambda h: pydag.dag_map(lambda x, y: 0, [x, x], [h, (x, 1)]),
@@ -90,7 +90,7 @@ def test_leaves() -> None:
 
 
 def test_paths_and_nodes() -> None:
-    """As a path, or as what a Node says of its class, it is refused."""
+    """The tuple is refused as a path, or as what a Node says of its class."""
     cases = """
     lambda h: pydag.tie({"a": [1], "b": 2}, h, ("b",)),
     lambda h: pydag.reref(Node(Fields, h, (1,))),
@@ -114,7 +114,7 @@ def test_messages() -> None:
 
 
 def test_state_of_a_spec() -> None:
-    """In the place of any tuple of a pickled state it is refused."""
+    """The tuple is refused in the place of any tuple of a pickled state."""
     source = """
 answers.append(((1, 2), None, ("p", "q")))
 state = pydag.dag_structure([{"b": fields, "a": 2}, Tagged()]).__getstate__()
@@ -146,7 +146,7 @@ for part in tuples(state):
 
 
 def test_records_of_a_spec() -> None:
-    """In the place of any tuple of a spec's records it is refused."""
+    """The tuple is refused in the place of any tuple of a spec's records."""
     source = """
 from pydag import _core
 arguments = (False, "", (("dict", False, 1, 0), ("leaf", False, 0)), ((("a",), None),))

@@ -107,7 +107,7 @@ UNSHARED: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("make", UNSHARED.values(), ids=list(UNSHARED))
 def test_attributes_that_one_instance_alone_holds(make: Callable[[], Any]) -> None:
-    """They are leaves of their own; held elsewhere, too, they are the same leaves."""
+    """Such attributes are leaves of their own; held elsewhere, too, they are the same leaves."""
     tree = make()
     first, spec = pydag.dag_flatten(tree)
     assert len(set(map(id, first))) == len(first)

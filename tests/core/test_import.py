@@ -11,6 +11,7 @@ import pytest
 from operations import run_apart
 
 import pydag
+import pydag.integrations
 
 
 @pytest.mark.parametrize("options", [(), ("-X", "dev", "-W", "error"), ("-O",)])
@@ -108,7 +109,7 @@ def test_a_private_name_that_optree_lost() -> None:
     ],
 )
 def test_a_private_name_that_jax_lost(module: str, name: str) -> None:
-    """So it is with JAX; pydag itself can still be imported."""
+    """The error has its name, as for optree; pydag itself can still be imported."""
     pytest.importorskip("jax")
     text = run_apart(
         "import pydag" + MISSING.format(module=module, name=name, imported="pydag.jaxinterop")
@@ -118,7 +119,7 @@ def test_a_private_name_that_jax_lost(module: str, name: str) -> None:
 
 
 def test_without_pytorch_its_package_says_what_to_install() -> None:
-    """An ImportError with the command."""
+    """An ImportError has the command."""
     source = """
 import sys
 sys.modules["torch"] = None
@@ -131,3 +132,22 @@ except ImportError as error:
     assert run_apart(source).strip() == (
         "pydag.integrations.torch needs PyTorch: pip install torch (im"
     )
+
+
+def test_modules_of_optree_by_their_names() -> None:
+    """`pydag.accessors` has what optree's module of that name has."""
+    import optree.accessors
+
+    import pydag.accessors
+
+    assert pydag.accessors.__all__ == optree.accessors.__all__
+    assert pydag.accessors.PyTreeAccessor is optree.accessors.PyTreeAccessor
+
+
+def test_what_a_package_lists() -> None:
+    """`dir` of a package lists what is imported at its first use; other names are errors."""
+    assert "view" in dir(pydag)
+    assert "save" in dir(pydag.files)
+    assert {"attrs", "jax", "numpy", "torch"} <= set(dir(pydag.integrations))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = pydag.integrations.nothing

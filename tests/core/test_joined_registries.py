@@ -123,7 +123,7 @@ def test_dataclasses_of_pydag_are_optrees() -> None:
 
 
 def test_attrs_classes_of_pydag_are_optrees() -> None:
-    """The same for attrs."""
+    """One decorator makes a class of attrs a node of both libraries, too."""
     pytest.importorskip("attrs")
     attrs: Any = pytest.importorskip("pydag.integrations.attrs")
 
@@ -167,3 +167,14 @@ def test_a_copy_of_the_module_with_a_namespace() -> None:
         pydag.dag.reexport(namespace="joined copy", module="no name")
     with pytest.raises(TypeError, match="must be a string"):
         pydag.dag.reexport(namespace=1)  # type: ignore[arg-type]  # meant
+
+
+def test_all_entries() -> None:
+    """Without a class there is an entry for each; a namespace is a string, or the global one."""
+    entries = pydag.register_pydag_node.get(None)
+    assert entries[list] is pydag.register_pydag_node.get(list)
+    assert {dict, tuple} <= set(entries)
+    get: Any = pydag.register_pydag_node.get
+    assert get(list, namespace=optree.registry.__GLOBAL_NAMESPACE) == get(list)
+    with pytest.raises(TypeError, match="Expected a class or None, got 3"):
+        get(3)

@@ -117,7 +117,7 @@ def blocks(work: Callable[[], Any]) -> int:
 
 @pytest.mark.parametrize("size", [1, 10, 1000])
 def test_flatten_of_a_known_tree_allocates_next_to_nothing(size: int) -> None:
-    """Its leaves' list and a pair: the structure is remembered, however many nodes it has."""
+    """Flatten allocates a list of leaves and a pair: the structure is remembered, however large."""
     tree = forest(size)
     assert blocks(lambda: pydag.dag_flatten(tree)) <= 6
 

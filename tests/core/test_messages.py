@@ -5,6 +5,7 @@ import functools
 import itertools
 import os
 import re
+import sys
 import time
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from registering import Layer
 
 import pydag
+from pydag import _core
 
 Point = namedtuple("Point", "x y")
 Other = namedtuple("Other", "x y")
@@ -156,7 +158,7 @@ def test_names_of_attributes_in_paths() -> None:
 
 
 def test_arrays_are_shown_by_type_and_shape() -> None:
-    """Not by their content, also inside of containers; NumPy's scalars are values."""
+    """An array's content isn't shown, also inside of containers; NumPy's scalars are values."""
     numpy = pytest.importorskip("numpy")
     from pydag.structure.text import short_repr
 
@@ -174,8 +176,24 @@ def test_arrays_are_shown_by_type_and_shape() -> None:
         pydag.dag_map(lambda x, y: x, [1], numpy.ones(2))
 
 
-def test_two_halves_of_a_gradient() -> None:
-    """The advice is to add them up, by `retie` or `grad`; none of them may be dropped."""
+@pytest.mark.parametrize(
+    ("is_jax_there", "halves"),
+    [
+        (
+            True,
+            "gradient: add them   up, with pydag.retie(spec, other, combine=jnp.add), or take",
+        ),
+        (False, "sum: add them   up, with pydag.retie(spec, other, combine=operator.add). Where"),
+    ],
+)
+def test_two_halves_of_a_gradient(
+    is_jax_there: bool, halves: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The advice is to add them up, by `retie` or `grad`; of JAX if that is there."""
+    if is_jax_there:
+        monkeypatch.setitem(sys.modules, "pydag.jaxinterop", pydag)
+    else:
+        monkeypatch.delitem(sys.modules, "pydag.jaxinterop", raising=False)
     w = [1.0]
     tree = {"a": w, "b": w}
     with pytest.raises(pydag.SharingError) as caught:
@@ -187,7 +205,7 @@ def test_two_halves_of_a_gradient() -> None:
         "  other tree:  they are two: 0.25 and 0.5",
     ]
     advice = " ".join(lines[3:-1])
-    assert "Halves of one gradient: add them   up, with pydag.retie(spec, other, combine=" in advice
+    assert f"Halves of one {halves}" in advice
     assert "Equal copies: make them one object, with pydag.retie(spec, other)." in advice
     assert 'identity="nodes"' in advice
     assert lines[-1] == "  at tree['b'][0]"
@@ -249,3 +267,87 @@ def test_no_message_has_an_address() -> None:
             with pytest.raises((TypeError, ValueError)) as info:
                 call(shown)
             assert "0x" not in str(info.value)
+
+
+class Settings:
+    """Has a set as configuration."""
+
+
+pydag.register_fields(Settings, data_fields=("w",), meta_fields=("names",))
+
+
+def test_a_set_as_configuration_is_copied() -> None:
+    """Each object that is built gets a set of its own, which it may change."""
+    node = Settings()
+    node.w, node.names = 1, {"a"}  # type: ignore[attr-defined]  # set from outside
+    leaves, spec = pydag.dag_flatten(node)
+    first, second = (pydag.dag_unflatten(spec, leaves) for _ in range(2))
+    first.names.add("b")
+    assert (node.names, second.names) == ({"a"}, {"a"})  # type: ignore[attr-defined]  # as above
+
+
+def test_a_class_that_was_defined_again() -> None:
+    """Two classes of one name, as a notebook makes them: the hint says which object is old."""
+
+    def made() -> Any:
+        class Cell:
+            pass
+
+        pydag.register_fields(Cell)
+        node = Cell()
+        node.w = 1  # type: ignore[attr-defined]  # set from outside
+        return node
+
+    with pytest.raises(ValueError, match=r"Cell was defined again after one of the two objects"):
+        pydag.dag_map(lambda x, y: x, [made()], [made()])
+
+
+P: Any = pydag  # what follows are mistakes
+CORE: Any = _core
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: P.dag_leaves([1], none_is_leaf="no"),
+            TypeError,
+            "none_is_leaf must be a bool",
+        ),
+        (
+            lambda: P.dag_leaves([1], is_leaf=lambda x: "no"),
+            RuntimeError,
+            "must answer True or",
+        ),
+        (lambda: P.dag_leaves([1], namespace="\ud800"), ValueError, "Use a name without one"),
+        (lambda: P.dag_leaves([1], nothing=1), TypeError, "unexpected keyword argument"),
+        (lambda: CORE.leaves([1], nothing=1), TypeError, "unexpected keyword argument"),
+        (lambda: CORE.publish("nothing", len, (), (), 0, 0, False, ""), ValueError, "no function"),
+        (
+            lambda: CORE.publish("leaves", len, ("a",), (), 0, 0, False, ""),
+            ValueError,
+            "1 parameters, 0 defaults",
+        ),
+        (lambda: CORE.structseq_fields(int), TypeError, "Expected a class of struct sequences"),
+        (
+            lambda: P.register_pydag_node(Settings, list, list, namespace=3),
+            TypeError,
+            "namespace must be a string",
+        ),
+        (
+            lambda: P.unregister_pydag_node(Settings, namespace=3),
+            TypeError,
+            "namespace must be a string",
+        ),
+    ],
+)
+def test_wrong_arguments(call: Any, error: type[Exception], words: str) -> None:
+    """Arguments of another type or value than is wanted are errors that say which."""
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_a_key_with_a_surrogate() -> None:
+    """Text that has no UTF-8 is shown with escapes."""
+    with pytest.raises(ValueError, match=r"\\ud800"):
+        pydag.dag_map(lambda x, y: x, {"\ud800": [1]}, {"\ud800": (1,)})

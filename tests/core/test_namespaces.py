@@ -12,7 +12,7 @@ import pydag
 
 
 def test_order_of_namespaces() -> None:
-    """pydag in the namespace, optree in it, pydag's global registration, optree's, none."""
+    """The order is: pydag there, optree there, pydag globally, optree globally, none."""
     cls = fresh()
     node = cls()
 
@@ -135,7 +135,7 @@ def test_namespace_that_is_left_and_used_again() -> None:
 
 
 def test_specs_of_two_namespaces() -> None:
-    """They are unequal, though of one class; `explain` shows it, and no collection holds both."""
+    """Specs of one class are unequal; `explain` shows it, and no collection holds both."""
 
     class Local:
         w: Any

@@ -107,6 +107,12 @@ print("done")
 """
 
 
+@pytest.fixture(autouse=True)
+def _without_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make coverage` leaves these programs alone: its tracer needs memory, too."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+
+
 INTERPRETER = """
 import _testcapi
 def fail_after(n, only_one): _testcapi.set_nomemory(n, n + 1 if only_one else 0)

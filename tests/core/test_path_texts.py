@@ -60,7 +60,7 @@ def test_the_path_of_a_leaf(text: str) -> None:
 
 
 def test_the_paths_are_those_of_accessors() -> None:
-    """They are what `codify` of the accessors says, also behind steps that only it can write."""
+    """The paths are what `codify` says, also behind steps that only it can write."""
     w = [3.0]
     tree: Any = [Odd(), {"k": Own(), "w": w}, Point(Odd(), w), collections.OrderedDict(z=(4, w))]
     spec = pydag.dag_structure(tree)

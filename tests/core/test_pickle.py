@@ -142,7 +142,7 @@ def test_class_with_other_fields_now() -> None:
 
 
 def test_state_is_not_aliased() -> None:
-    """Neither a state that was given nor one that was taken is the spec's own."""
+    """The spec's own state is neither one that was given nor one that was taken."""
     state = SPEC.__getstate__()
     assert state == STATE
     assert all(type(part) in (int, bool, str, bytes, tuple) for part in state)

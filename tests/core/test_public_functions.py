@@ -34,7 +34,7 @@ by_name = pytest.mark.parametrize("function", COMPILED, ids=lambda f: f.__name__
 
 @by_name
 def test_it_looks_like_a_function(function: Callable[..., Any]) -> None:
-    """It has its name, module, help and signature, and is pickled and copied by name."""
+    """Name, module, help and signature are the function's; it is pickled and copied by name."""
     assert inspect.isbuiltin(function)
     assert getattr(pydag, function.__name__) is function
     assert function.__module__.startswith("pydag.ops.")
@@ -64,7 +64,7 @@ class Text(str):
 
 
 def test_arguments_are_bound_as_by_python() -> None:
-    """By position, by name in any order, and by a name that is a string of one's own class."""
+    """Arguments are bound by position, by name in any order, and by strings of one's own class."""
     spec = untyped.dag_structure([None, None], none_is_leaf=True)
     assert untyped.dag_unflatten(leaves=[1, 2], spec=spec) == [1, 2]
     assert untyped.dag_unflatten(spec, leaves=[1, 2]) == [1, 2]

@@ -76,7 +76,7 @@ def test_deref_shows_sharing() -> None:
 @thorough
 @given(strategies.trees(KNOWN_TO_BOTH), strategies.predicates)
 def test_trees_are_as_in_optree(tree: Any, predicate: strategies.Predicate) -> None:
-    """Without sharing: the leaves, paths, questions, calls and texts of optree."""
+    """The leaves, paths, questions, calls and texts are optree's where nothing is shared."""
     for none_is_leaf in (False, True):
         asked = predicate.again(), predicate.again()
         sp.EVENTS.clear()

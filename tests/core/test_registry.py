@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registering classes: by functions, by methods, in namespaces, with optree, late and again."""
 
+import time
 import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from typing import Any
@@ -240,3 +241,10 @@ def test_an_entry_type_that_a_class_brings() -> None:
         (optree.MappingEntry, dict),
         (ToHost, cls),
     ]
+
+
+def test_a_class_of_struct_sequences_is_overridden() -> None:
+    """Classes of struct sequences are nodes: to register one is a warning that names their kind."""
+    with pytest.warns(UserWarning, match="PyStructSequence"):
+        pydag.register_pydag_node(time.struct_time, list, time.struct_time, namespace="of a test")
+    pydag.unregister_pydag_node(time.struct_time, namespace="of a test")

@@ -100,7 +100,7 @@ pydag.register_pydag_node(_Holder, lambda x: ((), x.aux), lambda aux, _: _Holder
 
 
 def test_hash_asks_nobody() -> None:
-    """Neither keys nor aux_data nor the values of meta fields are asked for their hashes."""
+    """Keys, aux_data and the values of meta fields aren't asked for their hashes."""
 
     class Grumpy:
         asked = False
@@ -195,7 +195,7 @@ print(hash(pydag.dag_structure(tree)))
 
 
 def test_hash_is_the_same_in_every_process() -> None:
-    """Neither an address nor the interpreter's random seed of hashes is in it."""
+    """The hash has no address in it, nor the interpreter's random seed of hashes."""
     answers = [
         subprocess.run(
             [sys.executable, "-c", PROGRAM],

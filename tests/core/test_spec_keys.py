@@ -123,7 +123,7 @@ EQUAL_AND_TOLD_APART = [
 
 @pytest.mark.parametrize(("one", "other"), EQUAL_AND_TOLD_APART)
 def test_equal_specs_that_can_be_told_apart(one: Any, other: Any) -> None:
-    """Their keys differ, and hash alike; `explain` says where, if it is asked to be exact."""
+    """The specs' keys differ, and hash alike; `explain` says where, if it is asked to be exact."""
     a, b = key(one), key(other)
     assert a.spec == b.spec
     assert (a == b, a != b, b == a) == (False, True, False)
@@ -205,7 +205,7 @@ NOT_COMPARABLE: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("one", "other"), NOT_COMPARABLE)
 @pytest.mark.parametrize("wrap", [Node, Custom])
 def test_values_whose_equality_has_no_truth(wrap: Any, one: Any, other: Any) -> None:
-    """They are unequal, wherever structures are compared; the same object is equal to itself."""
+    """The values are unequal wherever structures are compared; one object is equal to itself."""
     for x, y in ((one, other), (other, one)):
         a, b = pydag.dag_structure(wrap(x)), pydag.dag_structure(wrap(y))
         assert a != b

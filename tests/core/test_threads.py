@@ -135,6 +135,7 @@ def test_iterators_that_ask_one_another(count: int) -> None:
     assert told[0].startswith("PyTreeIter is already iterating: ")
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="signals of POSIX")
 def test_waiting_for_an_iterator_is_interrupted() -> None:
     """A thread that waits for another one's callback hears of signals meanwhile."""
     inside, done = threading.Event(), threading.Event()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistakes that many make once: what the errors say to do."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -69,8 +70,29 @@ def test_an_unregistered_class() -> None:
     assert len(failed.value.__notes__) == 2
 
 
+class Plain:
+    """Nobody registered it, and it holds a list."""
+
+    def __init__(self) -> None:
+        self.parts = [1.0]
+
+
+def test_an_unregistered_class_without_arrays() -> None:
+    """The note is there whatever the object holds; other leaves, and functions, get none."""
+    wrapped = functools.wraps(negative)(lambda x: x)
+    for leaf, notes in ((Plain(), 2), ("text", 1), (negative, 1), (wrapped, 1), (object(), 1)):
+        with pytest.raises(TypeError, match="unsupported operand") as raised:
+            pydag.dag_map(lambda x: x - 1, [leaf])
+        assert len(raised.value.__notes__) == notes
+        if notes == 2:
+            assert raised.value.__notes__[0] == (
+                "The leaf is an object of the class Plain, which is not registered: "
+                "pydag.register_fields(Plain) makes such objects nodes."
+            )
+
+
 def test_a_spec_of_optree() -> None:
-    """It is named as what it is, where ours is expected; and not by its address."""
+    """optree's spec is named as what it is, where ours is expected; and not by its address."""
     tree: Any = TREE
     spec: Any = optree.tree_structure(tree)
     with pytest.raises(TypeError, match="Expected a PyDagSpec, got optree's PyTreeSpec"):

@@ -4,6 +4,7 @@
 import contextlib
 import importlib.metadata
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -78,6 +79,62 @@ def test_pythons() -> None:
     assert PROJECT["project"]["requires-python"] == f">={min(named, key=lambda v: int(v[2:]))}"
     assert f"3.{sys.version_info[1]}" in named
     assert not any("Free Threading" in line for line in PROJECT["project"]["classifiers"])
+
+
+def test_classifiers_are_what_the_workflow_runs() -> None:
+    """A Python or a system is in the classifiers exactly if a job of the workflow runs on it."""
+    jobs = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))["jobs"]
+    pythons, systems = set(), set()
+    for job in jobs.values():
+        matrix = job.get("strategy", {}).get("matrix", {})
+        [setup] = [s for s in job["steps"] if s.get("uses", "").startswith("actions/setup-python@")]
+        rows = matrix.get("include", [{"python": p} for p in matrix.get("python", [])]) or [{}]
+        for row in rows:
+            python = row.get("python", setup["with"]["python-version"])
+            pythons.add(f"Programming Language :: Python :: {python}")
+            systems.add(row.get("os", job["runs-on"]).partition("-")[0])
+    names = {"ubuntu": "POSIX :: Linux", "macos": "MacOS", "windows": "Microsoft :: Windows"}
+    found = PROJECT["project"]["classifiers"]
+    assert {x for x in found if re.search(r"Python :: 3\.\d+$", x)} == pythons
+    assert {x for x in found if x.startswith("Operating System")} == {
+        f"Operating System :: {names[system]}" for system in systems
+    }
+
+
+def test_the_bounds_that_the_workflow_lifts(tmp_path: Path) -> None:
+    """The job `unbounded` leaves no upper bound of JAX and of optree, and every other one."""
+    workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))
+    job = workflow["jobs"]["unbounded"]
+    assert job["continue-on-error"] is True
+    [command] = [s["run"] for s in job["steps"] if s.get("run", "").startswith("sed ")]
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    lifted = (tmp_path / "pyproject.toml").read_text("utf-8").splitlines()
+    changed = [(a, b) for a, b in zip(text.splitlines(), lifted, strict=True) if a != b]
+    assert changed == [
+        (f'{start}"{bound}"]', f'{start}"{bound.partition(",")[0]}"]')
+        for start, package in (("dependencies = [", "optree"), ("jax = [", "jax"))
+        for bound in USERS
+        if re.match(rf"{package}\b", bound)
+    ]
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / ".github/ISSUE_TEMPLATE").iterdir()), ids=lambda f: f.name
+)
+def test_forms_of_issues(file: Path) -> None:
+    """Each form has a name, a description and fields with labels, of types that there are."""
+    form = yaml.safe_load(file.read_text("utf-8"))
+    assert form["name"]
+    assert form["description"]
+    fields = [part for part in form["body"] if part["type"] != "markdown"]
+    assert {part["type"] for part in fields} <= {"textarea", "input", "dropdown", "checkboxes"}
+    assert all(part["attributes"]["label"] for part in fields)
+    assert len({part["id"] for part in fields}) == len(fields)
+    if file.name == "bug.yml":
+        required = {p["id"] for p in fields if p.get("validations", {}).get("required")}
+        assert required >= {"versions", "program", "output"}
 
 
 def test_the_command_of_the_readme() -> None:

@@ -37,7 +37,7 @@ SAYS = {
     "derivatives": ["pymbolic", "and from finite differences", "prey at the end by hunt"],
     "doctor": ["1 error", "stored again", "is lm_head.weight, as before"],
     "einsum_graph": ["as it is written", "opt_einsum, by terms", "optimized", "dot_general"],
-    "object_graph": ["1 time, the steel being one: True", "by two bridges"],
+    "object_graph": ["1 time, the steel being one: True", "by two bridges", "in motion"],
     "one_step": ["NNX      3.81", "the losses agree: True"],
     "stateful": ["right, held out", "the change is lost", "only one reference to a mutable array"],
     "tied_autoencoder": ["reconstruction error", "refused", "one, the sum", "of its error"],
@@ -67,7 +67,7 @@ def run(name: str, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
 def test_it_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It ends well, prints what it has found, and draws its picture at the path of --out."""
+    """The example ends well, prints what it found, and draws its picture at the path of --out."""
     draws_views, draws = name == "einsum_graph", name not in ("one_step", "train")
     picture = tmp_path / "folder" / ("picture.html" if draws_views else "picture.png")
     run(name, monkeypatch, *OPTIONS[name], *(["--out", str(picture)] if draws else []))
@@ -79,6 +79,8 @@ def test_it_runs(
         assert words in said
     for path in drawn:
         assert path.read_bytes().startswith(b"<!DOCTYPE html>" if draws_views else b"\x89PNG")
+    if name == "object_graph":
+        assert picture.with_suffix(".gif").read_bytes().startswith(b"GIF89a")
 
 
 def test_all_examples_are_run() -> None:
@@ -87,7 +89,7 @@ def test_all_examples_are_run() -> None:
 
 
 def test_a_step_of_the_transformer() -> None:
-    """By pydag the table stays one; by plain JAX it is two after one step, and each has moved."""
+    """The table stays one with pydag; with plain JAX it is two after one step, and each moved."""
     example = runpy.run_path(str(EXAMPLES / "tied_transformer.py"))
     windows = jnp.arange(2 * 9).reshape(2, 9) % 11
     stepped = {}

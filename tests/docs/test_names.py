@@ -64,6 +64,9 @@ SAID = {
     "MAX_RECURSION_DEPTH": (
         "pydag has no 'MAX_RECURSION_DEPTH': only memory bounds the depth of a structure"
     ),
+    "ties": "pydag has no 'ties': it is in pydag.integrations.torch",
+    "check": "pydag has no 'check': files are checked by the command `python -m pydag check PATH`",
+    "dag_ravel": "pydag has no 'dag_ravel': integrations.jax, .numpy and .torch have one each",
     "no_such_name": "module 'pydag' has no attribute 'no_such_name'",
 }
 
@@ -74,6 +77,17 @@ def test_a_missing_name_points_to_the_nearest_thing(name: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(pydag, name)
     assert str(caught.value) == SAID[name]
+
+
+def test_every_function_for_torch_is_found_there() -> None:
+    """pydag says where a function is that `pydag.integrations.torch` has, without PyTorch, too."""
+    room = Path(pydag.__file__).parent / "integrations" / "torch"
+    names = re.findall(r"^from [.]\w+ import (\w+) as", (room / "__init__.py").read_text(), re.M)
+    functions = {name for name in names if name.islower()} - {"dag_ravel"}
+    assert len(functions) > 5
+    for name in functions:
+        with pytest.raises(AttributeError, match=f"has no '{name}': it is in pydag.integ"):
+            getattr(pydag, name)
 
 
 def test_a_name_of_the_jax_boundary_is_found_there() -> None:

@@ -11,7 +11,7 @@ import optree
 import pytest
 
 import pydag
-from pydag.public.hints import our_name
+from pydag.public.options import our_name
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "optree.md"

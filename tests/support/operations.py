@@ -3,6 +3,7 @@
 
 import copy
 import gc
+import os
 import pickle
 import subprocess
 import sys
@@ -124,6 +125,9 @@ def doubled(depth: int, innermost: Any = 0.5) -> Any:
         tree = [tree, tree]
     return tree
 
+
+needs_posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+"""A mark of tests that need what Windows hasn't."""
 
 KILLED_AT = """
 import os, sys

@@ -74,7 +74,7 @@ def test_a_module_in_a_tree_is_a_leaf() -> None:
 
 
 def test_a_registered_module_is_a_node() -> None:
-    """Where somebody said what its children are."""
+    """A module is a node where somebody said what its children are."""
 
     class Own(nn.Linear):
         pass

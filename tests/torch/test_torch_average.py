@@ -34,7 +34,7 @@ def test_each_parameter_is_moved_once(make: Any, tied: Any, dtype: Any) -> None:
 
 
 def test_two_parameters_over_one_memory() -> None:
-    """Their memory is moved once."""
+    """The memory is moved once."""
     average, model = Language(), Language()
     average.load_state_dict(copy.deepcopy(average).state_dict(), assign=True)
     assert average.head.weight is not average.embed.weight

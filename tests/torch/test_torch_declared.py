@@ -13,7 +13,7 @@ from pydag.integrations.torch import check_tied_weights_keys, tied_weights_keys
 
 
 def test_each_alias_by_its_anchor() -> None:
-    """As transformers 5 has them, also of a model on `meta`."""
+    """Aliases are named as transformers 5 has them, also of a model on `meta`."""
     with torch.device("meta"):
         model = Translator()
     assert tied_weights_keys(model) == {
@@ -57,7 +57,7 @@ def test_modules_and_patterns() -> None:
 
 
 def test_a_key_without_a_tie() -> None:
-    """It lists both, and how they compare."""
+    """The report lists both, and how they compare."""
     model = Language(tied=False)
     model._tied_weights_keys = {"head.weight": "embed.weight", "gone.weight": "embed.weight"}
     said = "_tied_weights_keys says that head.weight is embed.weight: a tensor of its own"
@@ -69,7 +69,7 @@ def test_a_key_without_a_tie() -> None:
 
 
 def test_a_tie_without_a_key() -> None:
-    """It says what is tied."""
+    """The report says what is tied."""
     model = Translator()
     said = "{} is {}, and _tied_weights_keys doesn't say so"
     assert check_tied_weights_keys(model).splitlines() == [
@@ -87,7 +87,7 @@ def test_a_tie_without_a_key() -> None:
 
 
 def test_a_config_that_says_untied() -> None:
-    """Its model's keys don't count then, and a tie is one too many."""
+    """The model's keys don't count then, and a tie is one too many."""
     for tied, said in (
         (False, ""),
         (True, "head.weight is embed.weight, and config.tie_word_embeddings is false"),

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 pytest.importorskip("safetensors")
-from pydag.doctor.contents import contents
+from pydag.arrays.bytes import DTYPES
 from pydag.doctor.opening import open_model
-from pydag.files.arrays import DTYPES
+from pydag.doctor.torch_file import contents
 
 _NUMBERS = (b"K\x00", b"K\x01", b"K\x03", b"J\xff\xff\xff\xff", b"N", b"\x88", b"\x89")
 _VALUES = (b")", b"}", b"]", b"h\x00", b"h\x01", b"h\x05", b"X\x01\x00\x00\x000", b"K\x02K\x03\x86")

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.utils import parametrizations
 
 from pydag.files import load, save
-from pydag.files.package import STRUCTURE
+from pydag.files.header import STRUCTURE
 from pydag.integrations.torch import keeping_ties, module_tree, tie_changes
 
 
@@ -147,7 +147,7 @@ def test_tensors_of_the_kind_of_like(path: Path) -> None:
 
 @pytest.mark.parametrize("make", MODULES)
 def test_a_module_loads_what_save_wrote(path: Path, make: Any) -> None:
-    """Its own state dict says what is loaded; one on `meta` is given the tensors."""
+    """The module's own state dict says what is loaded; one on `meta` is given the tensors."""
     module, other = make(), make()
     save(path, module.state_dict())
     other.load_state_dict(load(path, like=other.state_dict()))

@@ -14,7 +14,7 @@ from pydag.integrations.torch import fsdp_groups, keeping_ties, tie_changes, tie
 
 
 def test_modules_that_share_a_parameter() -> None:
-    """They go together; modules may be given or named, and one on `meta` does."""
+    """Such modules go together; modules may be given or named, and one on `meta` does."""
     with torch.device("meta"):
         model = Language()
     wanted = ((("embed", "head"), ("embed.weight", "head.weight")),)
@@ -24,14 +24,14 @@ def test_modules_that_share_a_parameter() -> None:
 
 
 def test_the_model_itself() -> None:
-    """It is in the group where one end isn't in any wrapped module."""
+    """The model is in the group where one end isn't in any wrapped module."""
     names = ("embed.weight", "head.weight")
     assert fsdp_groups(Language(), ["embed"]) == fsdp_groups(Language(), ["", "embed"])
     assert fsdp_groups(Language(), ["embed"]) == ((("", "embed"), names),)
 
 
 def test_the_innermost_wrapped_module_counts() -> None:
-    """It has the parameter, since it is wrapped first."""
+    """This module has the parameter, since it is wrapped first."""
     model = Translator()
     names = ("shared.weight", "encoder.embed.weight", "decoder.embed.weight", "head.weight")
     assert fsdp_groups(model, ["shared", "encoder", "decoder", "head"]) == (
@@ -43,7 +43,7 @@ def test_the_innermost_wrapped_module_counts() -> None:
 
 
 def test_two_ties_with_a_module_in_common() -> None:
-    """They are one group, with the names of both; ties apart are two groups."""
+    """Such ties are one group, with the names of both; ties apart are two groups."""
     model = nn.ModuleList(nn.Linear(2, 2) for _ in range(6))
     model[1].weight = model[0].weight
     model[3].weight = model[2].weight
@@ -59,7 +59,7 @@ def test_two_ties_with_a_module_in_common() -> None:
 
 
 def test_a_module_at_several_places_is_one() -> None:
-    """It is wrapped once, under its first name; buffers aren't sharded."""
+    """The module is wrapped once, under its first name; buffers aren't sharded."""
     model = Repeated()
     assert fsdp_groups(model, list(model.layers)) == ()
     assert fsdp_groups(model, ["layers.2", "layers.1.0"]) == ()

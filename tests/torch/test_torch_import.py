@@ -5,7 +5,7 @@ from operations import run_apart
 
 
 def test_pydag_does_not_import_it() -> None:
-    """Neither the package nor its files, views and NumPy's arrays; saving and loading don't."""
+    """The package, its files, views and NumPy's arrays don't; nor do saving and loading."""
     source = """
 import os, sys, tempfile
 import numpy as np

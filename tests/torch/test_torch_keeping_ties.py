@@ -64,7 +64,7 @@ def as_module(model: Any) -> Any:
 )
 @models
 def test_a_module_that_is_cut_already(make: Any, tied: Any, form: Any) -> None:
-    """It is tied as another one is, whatever is given of that."""
+    """Such a module is tied as another one is, whatever is given of that."""
     model = make()
     before = dict(model.named_parameters(remove_duplicate=False))
     firsts = [before[group[0]] for group in tied if group[0] in before]
@@ -113,7 +113,7 @@ def test_what_cannot_be_tied_again() -> None:
 
 
 def test_swapped_arguments() -> None:
-    """Where nothing is to be tied again, and the module has a tie that `before` hasn't."""
+    """Nothing is to be tied again, and the module has a tie that `before` hasn't: an error."""
     model, other = Language(), Language()
     cut(other)
     for before in (other, ties(other), other.state_dict(), module_tree(other)):
@@ -242,7 +242,7 @@ def test_a_cast_of_one_end() -> None:
 
 
 def test_a_deep_copy_of_a_part() -> None:
-    """It is cut from the rest without a word, and tied again."""
+    """The copy is cut from the rest without a word, and tied again."""
     model = Translator()
     kept = model.shared.weight
     with keeping_ties(model):
@@ -272,7 +272,7 @@ def test_two_that_differ() -> None:
 
 
 def test_the_first_of_two_that_differ() -> None:
-    """By `on_conflict="first"` the anchor's values are taken; on `meta` it has none."""
+    """The anchor's values are taken by `on_conflict="first"`; on `meta` it has none."""
     for on_meta in (False, True):
         model = Language()
         with keeping_ties(model, on_conflict="first"):
@@ -328,7 +328,7 @@ def quantized(model: Any) -> None:
 
 
 def test_recurrent_layers() -> None:
-    """They keep a list of their parameters, which follows."""
+    """Recurrent layers keep a list of their parameters, which follows."""
     model = Recurrent()
     with keeping_ties(model):
         cut(model)
@@ -352,7 +352,7 @@ def test_a_part_that_is_still_on_meta() -> None:
 
 
 def test_initialization() -> None:
-    """In place it cuts nothing; what was cut before it, and has two values then, is an error."""
+    """Initialization in place cuts nothing; what was cut already, with two values, is an error."""
     model = Language()
     with keeping_ties(model):
         for part in (model.embed, model.head):

@@ -39,7 +39,7 @@ def test_the_tie_changes(make: Any, tied: Any) -> None:
 
 
 def test_a_tie_that_was_cut() -> None:
-    """It names both, and says whether they are still equal, as far as that is known."""
+    """The text names both, and says whether they are still equal, as far as that is known."""
     model = Language()
     saved = json.loads(json.dumps(ties(model)))
     cut(model)
@@ -73,7 +73,7 @@ def over_one_memory() -> Any:
 
 
 def test_two_parameters_over_one_memory() -> None:
-    """They were one parameter: a change wherever it is known what the objects are."""
+    """The two were one parameter: a change wherever it is known what the objects are."""
     model, two = Language(), over_one_memory()
     said = "head.weight and embed.weight were one parameter, and are now two over one memory"
     saved = [ties(model), json.loads(json.dumps(ties(model))), LANGUAGE, list(LANGUAGE)]
@@ -92,7 +92,7 @@ def test_two_parameters_over_one_memory() -> None:
 
 
 def test_a_tie_that_was_made() -> None:
-    """It names both."""
+    """The text names both."""
     assert tie_changes(Language(tied=False), Language()) == (
         "head.weight and embed.weight were two tensors, and are now one"
     )
@@ -173,7 +173,7 @@ def test_a_name_of_a_tie_that_is_gone(change: Any) -> None:
 
 
 def test_a_name_of_a_tie_that_is_new() -> None:
-    """It is no tensor that was untied before; where that is unknown, both are said."""
+    """The name is no tensor that was untied before; where that is unknown, both are said."""
     for after in forms_of(Longer()):
         for before in forms_of(Language()):
             assert tie_changes(before, after) == "draft.weight is new, and is embed.weight"
@@ -199,7 +199,7 @@ def test_the_anchor_or_the_whole_tie_is_gone() -> None:
 
 
 def test_parametrized_and_wrapped_layers() -> None:
-    """Their names are others: gone is the old one, and new is the one that has the tie."""
+    """Such layers have other names: gone is the old one, and new is the one that has the tie."""
     model = Language()
     nn.utils.parametrize.register_parametrization(model.head, "weight", nn.Identity())
     lines = [
@@ -217,7 +217,7 @@ def test_parametrized_and_wrapped_layers() -> None:
 
 
 def test_the_dict_of_tied_weights_keys() -> None:
-    """It is taken for either side, chains included; each tie is one parameter."""
+    """The dict is taken for either side, chains included; each tie is one parameter."""
     keys, model = tied_weights_keys(Translator()), Language()
     assert tie_changes(keys, Translator()) == tie_changes(Translator(), keys) == ""
     assert ties({"c": "b", "b": "a", "d": "a", "e": "e"}) == (("a", "c", "b", "d"),)
@@ -251,7 +251,7 @@ def test_what_holds_no_tensor(empty: Any) -> None:
     ids=["DataParallel", "compile", "both", "a part", "AveragedModel"],
 )
 def test_a_prefix_is_seen_through(wrap: Any) -> None:
-    """That of a wrapper, and any other that one side has."""
+    """The prefix may be a wrapper's, or any other that one side has."""
     model, cut_model = Language(), Language()
     cut(cut_model)
     said = "head.weight was embed.weight, and is now a tensor of its own (equal)"

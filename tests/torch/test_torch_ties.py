@@ -41,7 +41,7 @@ def as_sets(groups: Any) -> set[frozenset[str]]:
 @models
 @pytest.mark.parametrize("keep_vars", [False, True])
 def test_a_state_dict(make: Any, tied: object, keep_vars: bool) -> None:
-    """It makes new tensors, which share memory; its order is by module."""
+    """A state dict makes new tensors, which share memory; its order is by module."""
     model = make()
     assert as_sets(ties(model.state_dict(keep_vars=keep_vars))) == as_sets(tied)
     copied = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -68,7 +68,7 @@ def test_a_tree(make: Any, tied: object) -> None:
 
 
 def test_arrays_of_numpy_in_a_state_dict() -> None:
-    """As other readers of files give them."""
+    """Such arrays are tied as other readers of files give them."""
     w = np.ones((2, 2), np.float32)
     assert ties({"a": w, "b": w[:], "c": w.T, "d": w.copy(), "e": torch.from_numpy(w)}) == (
         ("a", "b", "e"),
@@ -76,7 +76,7 @@ def test_arrays_of_numpy_in_a_state_dict() -> None:
 
 
 def test_two_parameters_of_one_memory() -> None:
-    """They are one, whatever objects stand for it; a transposed one is not."""
+    """The two are one, whatever objects stand for it; a transposed one is not."""
     model = Language(tied=False)
     model.head.weight = nn.Parameter(model.embed.weight.data)
     model.block.weight = nn.Parameter(model.block.weight.data.T)
@@ -84,7 +84,7 @@ def test_two_parameters_of_one_memory() -> None:
 
 
 def test_a_parameter_that_is_a_buffer_elsewhere() -> None:
-    """By object and by memory."""
+    """The tie is found by object and by memory."""
     model = nn.Module()
     model.w = nn.Parameter(torch.ones(3))
     model.register_buffer("same", model.w)
@@ -152,12 +152,12 @@ def test_names_are_those_of_pytorch(seed: int) -> None:
 
 
 def test_names_of_a_module_with_functions_of_its_own() -> None:
-    """They are those that its own `named_parameters` gives."""
+    """The names are those that its own `named_parameters` gives."""
     assert ties(Renamed(Language())) == LANGUAGE
 
 
 def test_only_tensors_that_meet_are_described(monkeypatch: Any) -> None:
-    """By object, then by address: of a module with ordinary ties no memory is described."""
+    """Tensors meet by object, then by address: ordinary ties have no memory described."""
 
     def fail(tensor: Any, on_meta: bool = False) -> Any:
         raise AssertionError(f"described: {tensor}")

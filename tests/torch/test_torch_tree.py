@@ -119,7 +119,7 @@ def test_values_go_back(make: Any, tied: Any) -> None:
 
 
 def test_an_average_of_weights() -> None:
-    """Of the parameters and not of the counters, each once, tied as the model."""
+    """The average is of the parameters and not of the counters, each once, tied as the model."""
     model, average = Repeated(), Repeated()
     old = {n: t.detach().clone() for n, t in average.named_parameters()}
 
@@ -147,7 +147,7 @@ def test_names_with_dots() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float8_e5m2])
 def test_arrays_of_numpy(dtype: Any) -> None:
-    """As files are loaded: read-only, in another byte order, of a type of another package."""
+    """Arrays may be read-only, in another byte order, or of a type of another package."""
     pytest.importorskip("ml_dtypes")
     model, source = Language(tied=False).to(dtype), Language(tied=False).to(dtype)
     name = str(dtype).removeprefix("torch.")
@@ -270,7 +270,7 @@ def test_a_module_as_the_tree() -> None:
 
 
 def test_another_dtype() -> None:
-    """It is converted where that is asked for."""
+    """The array is converted where that is asked for."""
     model = Language()
     tree = pydag.dag_map(lambda x: x.detach().double() * 0 + 0.5, module_tree(model))
     load_module_tree(model, tree, cast=True)
@@ -279,7 +279,7 @@ def test_another_dtype() -> None:
 
 
 def test_what_can_not_be_written() -> None:
-    """A module on `meta`, or made in inference mode, or an expanded tensor."""
+    """A module on `meta`, one made in inference mode, and an expanded tensor can't be written."""
     source = Language()
     with torch.device("meta"):
         model = Language()

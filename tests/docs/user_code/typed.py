@@ -55,6 +55,7 @@ def optimizers(model: Model, x: jax.Array) -> Model:
     opt.init()  # error: [call-arg] [reportCallIssue]
     opt.step(gradient)  # error: [attr-defined] [reportAttributeAccessIssue]
     model = pj.apply_updates(model, updates)
+    assert_type(pj.view(model, depth=2, static=int), pydag.View)
     return assert_type(pj.apply_updates(model, updates), Model)
 
 
