@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# make demo      a bridge that falls apart under plain JAX and stands under pydag; draws out/object_graph.png
+# make demo      a bridge that falls apart under plain JAX and stands under pydag; draws it in out/, also in motion
 # make demo EXAMPLE=train   another one: tied_autoencoder, tied_transformer, stateful, einsum_graph, derivatives,
 #                one_step, doctor
 # make dev       build what has changed; what is edited in Python counts at once
@@ -13,7 +13,7 @@
 # make test-threads PYTHON=python3.14t   the core's tests without the GIL, and a minute of stress
 # make fuzz      random campaigns against the core, under the sanitizers, a minute long
 # make fuzz SECONDS=600 SEED=1   longer ones; a seed that found something finds it again
-# make coverage  which branches, of Python and of the core, no test reaches; without JAX
+# make coverage  which lines and branches, of Python and of the core, no test reaches
 # make bench     measure pydag beside others: docs/benchmarks.md, the figures in the README
 # make bench QUICK=1           in two minutes, roughly, to out/benchmarks/
 # make bench-instructions      count the instructions for a node, by valgrind
@@ -155,15 +155,22 @@ fuzz: $(sanitized)/installed
 	    $(sanitized)/bin/python tests/fuzz/campaign.py --seconds $(SECONDS) \
 	    $(if $(SEED),--seed $(SEED)) $(FUZZ_ARGS)
 
-# In one process, since each writes its counts at its end. PYTEST_ARGS=tests/core is quicker.
-coverage: export COVERAGE_FILE := $(covered)/data
+# Two processes, each of which counts on its own, as do those that tests start. At its end each writes
+# what Python ran to a file of its own, and adds what the core ran to the common counts, which it locks
+# meanwhile. (pytest-xdist kills a worker that takes long to end, and what it counted would be lost.)
+# PYTEST_ARGS=tests/core runs these alone. Few examples reach what many do. pyproject.toml says what is
+# left out, and why.
+coverage: export COVERAGE_FILE := $(abspath $(covered))/data
+coverage: counted = $(covered)/bin/coverage run $(covered)/bin/pytest -n 0 -m "not measures" \
+    --hypothesis-profile=few
 coverage: $(covered)/installed
 	@find $(covered)/build -name '*.gcda' -delete
-	$(covered)/bin/coverage run $(covered)/bin/pytest -n 0 -m "not measures" \
-	    --ignore=tests/docs --ignore=tests/jax $(PYTEST_ARGS)
+	@rm -f $(COVERAGE_FILE)*
+	$(if $(PYTEST_ARGS),$(counted) $(PYTEST_ARGS),$(counted) tests/jax & \
+	    $(counted) tests/core tests/api tests/fuzz; code=$$?; wait $$! && exit $$code)
+	$(covered)/bin/coverage combine --quiet
 	$(covered)/bin/coverage report --skip-covered --show-missing
-	$(covered)/bin/gcovr --filter pydag/core/ --exclude-throw-branches --exclude-unreachable-branches \
-	    --txt --print-summary $(covered)/build
+	$(covered)/bin/gcovr --txt-metric line --txt --print-summary $(covered)/build
 
 bench: $(bench)/installed
 	$(bench)/bin/python benchmarks $(if $(QUICK),--quick) $(BENCH_ARGS)

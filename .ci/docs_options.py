@@ -26,10 +26,10 @@ def _texts() -> Any:
 
 def _of_wrappers(texts: Any) -> Any:
     """The options that are assigned to `OF_WRAPPERS`, in a module that imports the package."""
-    for node in ast.parse((SOURCES / "jaxinterop" / "options.py").read_text("utf-8")).body:
+    for node in ast.parse((SOURCES / "jaxinterop" / "help.py").read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "OF_WRAPPERS":
             assert isinstance(node.value, ast.Call)
-            return texts.Options(*map(ast.literal_eval, node.value.args))
+            return texts.KnownOptions(*map(ast.literal_eval, node.value.args))
     raise LookupError("OF_WRAPPERS")
 
 

@@ -31,6 +31,7 @@ Progress = Callable[[str], str]
 
 ROOT = Path(__file__).parents[1]
 START = time.monotonic()
+EVERY = 30  # seconds between two lines of progress where there is no terminal
 WIDTH = 76
 REQUIREMENTS_ONLY = "--requirements-only"  # without the project itself
 EDITABLE = "--editable"  # the sources themselves, not a copy of them
@@ -44,6 +45,7 @@ CCACHE = [
     "CCACHE_DEPEND=1",
     "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime",
 ]
+last_shown = START
 ESTIMATE = "The first time this takes two to five minutes on two cores."
 
 
@@ -54,11 +56,17 @@ def fail(text: str) -> NoReturn:
 
 
 def show(text: str, *, stays: bool = False) -> None:
-    """A line of progress. On a terminal it takes the place of the one before, unless that stays."""
+    """A line of progress. On a terminal it takes the place of the one before, unless that stays.
+
+    Elsewhere, such as into a file, it is printed if it stays, or if nothing was for half a minute.
+    """
+    global last_shown
+    now = time.monotonic()
     if sys.stderr.isatty():
         print(f"\r{text[:WIDTH]:{WIDTH}}", end="\n" if stays else "\r", file=sys.stderr, flush=True)
-    elif stays and text:
+    elif text and (stays or now >= last_shown + EVERY):
         print(text, file=sys.stderr, flush=True)
+        last_shown = now
 
 
 # --- what must be there ---
@@ -219,7 +227,7 @@ class Environment:
 
     def install_project(self, settings: Sequence[str]) -> None:
         """Compile the core and install the package."""
-        show("Compiling the core", stays=True)
+        show("Compiling the core, for a minute or more", stays=True)
         build = [
             "-v",
             "--no-build-isolation",
@@ -255,7 +263,8 @@ def _errors(said: Sequence[str]) -> list[str]:
 def _object(line: str) -> str:
     """What the compiler is at."""
     found = re.match(r"\[(\d+)/(\d+)\] (?:Building|Linking)", line)
-    return f"{found[1]} of {found[2]} files" if found else ""
+    seconds = time.monotonic() - START
+    return f"{found[1]} of {found[2]} files, after {seconds:.0f} s" if found else ""
 
 
 def main() -> None:

@@ -25,10 +25,15 @@ Every public name of optree {version}, and what pydag's function does with share
 name has `dag_` in place of `tree_`, `dagspec_` in place of `treespec_`, and `pydag` in place of
 `pytree`; other names are the same. If nothing is shared, results, errors and calls of your
 functions are optree's. The parameter `treespec` is called `spec`. Functions that flatten also take
-`identity="all" | "nodes"`, and don't need `namespace` for a class that is registered.
+`identity="all" | "nodes"`. To port a program:
 
-Two laws hold. An operation on structures gives the structure of the tree that it describes. And
-unfolding what a function returns gives what optree's function returns for the unfolded arguments.
+```sh
+sed -E -i 's/\\boptree\\b/pydag/g; s/\\btree_/dag_/g; s/\\btreespec_/dagspec_/g' program.py
+sed -E -i 's/\\bPyTreeSpec/PyDagSpec/g; s/register_pytree_/register_pydag_/g' program.py
+```
+
+An operation on structures gives the structure of the tree that it describes. And unfolding what a
+function returns gives what optree's function returns for the unfolded arguments.
 """
 
 _SAME = "optree's own object"
@@ -42,9 +47,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "tree_flatten_with_path": _ANCHOR,
         "tree_flatten_with_accessor": _ANCHOR,
         "tree_unflatten": "each shared node is built once",
-        "tree_iter": "a leaf comes when it is first reached; what was met is owned till the end",
+        "tree_iter": "a leaf comes when it is first reached, and is kept alive until the end",
         "tree_leaves": _ONCE,
-        "tree_structure": "structures that are shared otherwise are unequal",
+        "tree_structure": "structures with different sharing are unequal",
         "tree_paths": f"{_ANCHOR}; `all_paths=True` gives all of them",
         "tree_accessors": _ANCHOR,
         "tree_is_leaf": "one object: nothing is shared",
@@ -59,18 +64,18 @@ SECTIONS: dict[str, dict[str, str]] = {
         "tree_map_with_accessor": _ANCHOR,
         "tree_map_with_accessor_": _ANCHOR,
         "tree_replace_nones": "None has no identity: each occurrence; the sentinel is then shared",
-        "tree_partition": "one question per distinct leaf; `dag_combine` gives the original again",
+        "tree_partition": "asks once per distinct leaf; `dag_combine` gives the original again",
     },
     "Reducing": {
         "tree_reduce": _ONCE,
-        "tree_sum": "an object once, a value at each occurrence, but below a shared node once",
+        "tree_sum": "each distinct leaf once: `[x, x, 2, 2]` has the array `x` once, and 2 twice",
         "tree_max": _ONCE,
         "tree_min": _ONCE,
         "tree_all": _ONCE,
         "tree_any": _ONCE,
     },
     "Broadcasting": {
-        "tree_broadcast_prefix": "shared as the full tree; one object gets one answer",
+        "tree_broadcast_prefix": "shared as the full tree; each object has one value",
         "broadcast_prefix": "one entry per distinct leaf of the full tree",
         "tree_broadcast_common": "each result keeps its own tree's sharing",
         "broadcast_common": "the sharing of the first tree; inside one of its leaves, of the other",
@@ -80,8 +85,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "prefix_errors": "none where `broadcast_prefix` succeeds; conflicts of sharing last",
     },
     "Transposing": {
-        "tree_transpose": "a node that is shared across the boundary is a `SharingError`",
-        "tree_transpose_map": "once per distinct leaf; the first output says the inner structure",
+        "tree_transpose": "a node that is shared across the boundary raises a `SharingError`",
+        "tree_transpose_map": "once per distinct leaf; the first output gives the inner structure",
         "tree_transpose_map_with_path": "as `tree_transpose_map`",
         "tree_transpose_map_with_accessor": "as `tree_transpose_map`",
     },
@@ -94,10 +99,10 @@ SECTIONS: dict[str, dict[str, str]] = {
         "treespec_child": "an alias whose anchor lies outside becomes the anchor",
         "treespec_one_level": "one leaf for each slot, never shared",
         "treespec_transform": "once per distinct node; sharing is put back by slot",
-        "treespec_is_leaf": "asks the root alone",
-        "treespec_is_strict_leaf": "asks the root alone",
-        "treespec_is_one_level": "asks for the root's children",
-        "treespec_is_prefix": "what is one object in the prefix must be one in the other",
+        "treespec_is_leaf": "about the root only",
+        "treespec_is_strict_leaf": "about the root only",
+        "treespec_is_one_level": "about the root's children",
+        "treespec_is_prefix": "one object in the prefix must be one object in the other",
         "treespec_is_suffix": "the other way round",
         "treespec_leaf": "has nothing to share",
         "treespec_none": "has nothing to share",
