@@ -5,8 +5,9 @@ Springs hold the bodies between which they are stretched and the material they a
 body is held by several springs, each material by dozens. The classes know nothing of JAX. The
 energy of the bridge is a sum over its parts, and the force on a body is the energy's gradient:
 being shared, the body gets the sum over all springs that hold it, which is the law of mechanics.
-Plain JAX gives each spring bodies of its own, and the bridge falls apart; the picture shows it.
-A lorry stops at many places on the bridge, and all these bridges are solved at once by `vmap`.
+Plain JAX gives each spring bodies of its own, and the bridge falls apart; a picture shows it, and
+an animation beside it. A lorry stops at many places on the bridge, and all these bridges are
+solved at once by `vmap`.
 
     python examples/object_graph.py [--places 45] [--panels 10] [--out out/object_graph.png]
 """
@@ -26,6 +27,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.animation import PillowWriter
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
@@ -36,6 +38,7 @@ LORRY = 6.0  # its weight; a part of the deck weighs 1
 NEWTON_STEPS = 12
 LONGEST_STEP = 0.3
 DOWNHILL_STEPS, RATE = 300, 5e-4  # of the comparison with plain JAX
+STEPS_OF_A_FRAME = 10  # of its animation
 
 # Compiling takes longer than all the rest; these programs are run a few times only.
 QUICKLY = {"xla_backend_optimization_level": 0}
@@ -175,8 +178,8 @@ def stiffer(bridge: Bridge, by: float) -> Bridge:
 # --- the same graph by plain JAX, in which every path has an object of its own ---
 
 
-def slide(jit: Any, grad: Any, tree_map: Any, bridge: Bridge) -> Bridge:
-    """The bridge after some steps, in each of which its bodies follow the forces on them."""
+def slide(jit: Any, grad: Any, tree_map: Any, bridge: Bridge) -> list[Bridge]:
+    """The bridge, after more and more steps in which its bodies follow the forces on them."""
 
     def follow(item: Any, force: Any) -> Any:
         if not isinstance(item, Body):
@@ -189,10 +192,12 @@ def slide(jit: Any, grad: Any, tree_map: Any, bridge: Bridge) -> Bridge:
         moved: Bridge = tree_map(follow, bridge, forces, is_leaf=is_body)
         return moved
 
-    fast_step = jit(step)
-    for _ in range(DOWNHILL_STEPS):
+    fast_step, bridges = jit(step), [bridge]
+    for number in range(1, DOWNHILL_STEPS + 1):
         bridge = fast_step(bridge)
-    return bridge
+        if number % STEPS_OF_A_FRAME == 0:
+            bridges.append(bridge)
+    return bridges
 
 
 def counts(bridge: Bridge) -> dict[str, int]:
@@ -206,13 +211,16 @@ def counts(bridge: Bridge) -> dict[str, int]:
 
 
 def gap(bridge: Bridge, built: Bridge) -> float:
-    """How far ends of springs are from one another that met when the bridge was built."""
-    where: dict[int, Any] = {}
+    """How far a body is from the end of a spring that held it when the bridge was built."""
+
+    def joints(bridge: Bridge) -> list[Body]:
+        return bridge.bodies + [end for s in bridge.springs() for end in (s.one, s.other)]
+
+    where: dict[int, Body] = {}
     gaps = [0.0]
-    for spring, before in zip(bridge.springs(), built.springs(), strict=True):
-        for body, met in (spring.one, before.one), (spring.other, before.other):
-            other = where.setdefault(id(met), body)
-            gaps.append(float(jnp.hypot(body.x - other.x, body.y - other.y)))
+    for joint, before in zip(joints(bridge), joints(built), strict=True):
+        body = where.setdefault(id(before), joint)
+        gaps.append(float(jnp.hypot(joint.x - body.x, joint.y - body.y)))
     return max(gaps)
 
 
@@ -256,33 +264,53 @@ def numbers(bridges: Sequence[Bridge]) -> Any:
     return pydag.dag_map(lambda *values: jnp.stack([*map(jnp.float32, values)]), *bridges)
 
 
-def draw(panel: Any, bridge: Bridge, color: str) -> None:
+COLORS = {"pydag": "C0", "plain JAX": "C3"}
+
+
+def draw(panel: Any, bridge: Bridge, color: str, *, bodies: bool = False) -> None:
     for spring in bridge.springs():
         ends = (spring.one.x, spring.other.x), (spring.one.y, spring.other.y)
         panel.plot(*ends, color=color, linewidth=1)
+    if bodies:
+        xs, ys = zip(*bridge.positions(), strict=True)
+        panel.plot(xs, ys, "o", color=color, markersize=4)
+
+
+def draw_both(panels: Any, slid: dict[str, list[Bridge]], frame: int) -> None:
+    """The two bridges after some steps; the panels have room for where the bodies fall to."""
+    lowest = min(float(y) for bridges in slid.values() for _, y in bridges[-1].positions())
+    for name, bridges in slid.items():
+        panels[name].clear()
+        draw(panels[name], bridges[frame], COLORS[name], bodies=True)
+        panels[name].set(title=f"{name}: {counts(bridges[frame])['bodies']} bodies")
+        panels[name].set_ylim(lowest - 0.3, 2.8)
 
 
 def picture(
-    places: np.ndarray[Any, Any], settled: Bridge, slid: dict[str, Bridge], path: Path
+    places: np.ndarray[Any, Any], settled: Bridge, slid: dict[str, list[Bridge]], path: Path
 ) -> None:
     """Panels that are readable in a column of 650 pixels."""
     figure = Figure(figsize=(7, 6), layout="constrained")  # no pyplot: needs no display
     mosaic: Any = [["pydag", "plain JAX"], ["side", "side"]]
     panels = figure.subplot_mosaic(mosaic)
-    limits = [y for bridge in slid.values() for body in bridge.bodies for y in (float(body.y),)]
-    for color, (name, bridge) in zip(["C0", "C3"], slid.items(), strict=True):
-        draw(panels[name], bridge, color)
-        xs, ys = zip(*bridge.positions(), strict=True)
-        panels[name].plot(xs, ys, "o", color=color, markersize=4)
-        panels[name].set(title=f"{name}: {counts(bridge)['bodies']} bodies")
-        panels[name].set_ylim(min(limits) - 0.3, 2.8)
-
+    draw_both(panels, slid, -1)
     for number, i in enumerate(np.linspace(0, len(places) - 1, 4).astype(int)):
         draw(panels["side"], pydag.dag_map(lambda x, i=i: x[i], settled), f"C{number}")
         panels["side"].plot(places[i], 0.15, "v", color=f"C{number}")
     panels["side"].set(title="At rest, with a lorry at several places", aspect="equal")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
+
+
+def animation(slid: dict[str, list[Bridge]], path: Path) -> None:
+    """The two bridges in motion; the last frame stays for two seconds."""
+    figure = Figure(figsize=(7, 2.8), layout="constrained")
+    panels = figure.subplot_mosaic([list(slid)])
+    frames, writer = len(slid["pydag"]), PillowWriter(fps=10)
+    with writer.saving(figure, path, dpi=100):
+        for frame in [*range(frames), *[frames - 1] * 20]:
+            draw_both(panels, slid, frame)
+            writer.grab_frame()
 
 
 def main() -> None:
@@ -335,8 +363,9 @@ def main() -> None:
         change = how_it_sags(stiffer(middle, 25.0))[0] - how_it_sags(stiffer(middle, -25.0))[0]
 
     tracing, compiling, solving = np.diff(seconds)
-    found = [(*counts(b).values(), gap(b, middle)) for b in (middle, *slid.values())]
-    names = (*counts(middle), "widest gap where springs met")
+    ends = [middle, *(bridges[-1] for bridges in slid.values())]
+    found = [(*counts(bridge).values(), gap(bridge, middle)) for bridge in ends]
+    names = (*counts(middle), "widest gap at a joint")
     rows = "\n".join(
         f"{name:28}{row[0]:>8.3g}  {''.join(f'{x:>12.3g}' for x in row[1:])}"
         for name, row in zip(names, zip(*found, strict=True), strict=True)
@@ -359,8 +388,10 @@ tracing, compiling, solving                   {tracing:.1f} s, {compiling:.1f} s
 largest force left on a body                  {jnp.max(rest):.1e}
 sag of the middle per stiffness of the steel  {slope.cable[0].material.stiffness:.3e}, by gradient
                                               {change / 50:.3e}, by two bridges""")
+    moving = args.out.with_suffix(".gif")
     picture(places, settled, slid, args.out)
-    print(f"\nThe picture is in {args.out}")
+    animation(slid, moving)
+    print(f"\nThe picture is in {args.out}, the two bridges in motion in {moving}")
 
 
 if __name__ == "__main__":
