@@ -76,7 +76,7 @@ def test_inside_one_argument(make: Any) -> None:
 
 
 def test_between_arguments() -> None:
-    """`f(w, w)` is two inputs to its rule, and the gradient by w is the sum: nothing is lost."""
+    """`f(w, w)` is two inputs to its rule, and the gradient of w is the sum: nothing is lost."""
 
     def check(f: Any) -> None:
         w = jnp.float32(3.0)
@@ -258,7 +258,7 @@ CALLS: list[tuple[tuple[float, ...], dict[str, float]]] = [
 
 
 def outcome(lib: Any, kind: str, fun: Any, numbers: Any, call: Any, by: int | str) -> Any:
-    """What rules are given, the value, and the derivative by an argument; or the error."""
+    """What rules are given, the value, and the derivative of an argument; or the error."""
     args, kwargs = call
     given: list[Any] = []
 

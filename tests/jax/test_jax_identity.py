@@ -83,7 +83,7 @@ DERIVATIVES: dict[str, Callable[[Function, Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_what_is_also_another_argument_is_constant_there(name: str) -> None:
-    """`target = params`: the derivative is by the first one alone, as in JAX."""
+    """`target = params`: only the first one has a derivative, as in JAX."""
     params = tied()
     found = DERIVATIVES[name](lambda p, t: (p["a"] * t["b"]).sum(), params, params)
     assert found["a"].tolist() == [1.0, 2.0, 3.0]

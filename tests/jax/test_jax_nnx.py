@@ -338,7 +338,7 @@ def test_state_is_not_differentiated() -> None:
 
 
 def test_wrt_selects_state() -> None:
-    """`wrt=` says what is differentiated by, be it a statistic."""
+    """`wrt=` says what has a derivative, be it a statistic."""
     made = model()
     made.eval()
     gradient = pj.grad(loss, wrt=nnx.BatchStat)(made)

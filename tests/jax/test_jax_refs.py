@@ -484,7 +484,7 @@ def test_vjp_jvp_linearize() -> None:
 
 @pytest.mark.parametrize("is_compiled", [False, True])
 def test_wrt_selects_a_ref(is_compiled: bool) -> None:
-    """The derivative is by the content at the call, an array; a write reaches the caller."""
+    """The content at the call, an array, has the derivative; a write reaches the caller."""
     ref = jax.new_ref(jnp.float32(3.0))
 
     def loss(m: Any) -> Any:
@@ -552,7 +552,7 @@ CASES = [(ten_times, name) for name in INSIDE] + [
 @pytest.mark.parametrize("is_compiled", [False, True])
 @pytest.mark.parametrize(("make", "inside"), CASES)
 def test_the_rule_counts_for_a_ref(make: Any, inside: str, is_compiled: bool) -> None:
-    """What the rule says about a ref is the derivative by its content, selected or made inside."""
+    """What the rule says about a ref is the derivative of its content, selected or made inside."""
     f, run = make(), INSIDE[inside]
     compiled: Any = pj.jit if is_compiled else lambda f: f
 

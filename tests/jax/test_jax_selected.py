@@ -129,7 +129,7 @@ def test_every_wrapper_has_it(name: str) -> None:
 
 
 def test_a_gradient_has_none_for_what_is_static() -> None:
-    """One argument or several may be differentiated by; keyword arguments are looked at, too."""
+    """One argument or several may have derivatives; keyword arguments are looked at, too."""
 
     def f(layer: Layer, other: Any, *, scale: Any) -> Any:
         assert (layer.width, other["width"], scale["width"]) == (2, 3, 4)

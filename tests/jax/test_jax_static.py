@@ -287,7 +287,7 @@ def record(values: Any) -> Any:
 
 @pytest.mark.parametrize("text_first", [True, False])
 def test_each_array_is_asked_whatever_came_first(text_first: bool) -> None:
-    """An array of floats is differentiated by, and one of text is not, whichever came first."""
+    """An array of floats has a derivative, and one of text has none, whichever came first."""
     cls = subclass()
     floats, texts = FLOATS.view(cls), TEXTS.view(cls)
 
