@@ -106,7 +106,7 @@ def test_a_step_of_the_transformer() -> None:
 
 
 def test_the_gradient_of_the_tied_transformer() -> None:
-    """The derivative with respect to one table is the sum of those for two tables of equal content."""
+    """The derivative for one table is the sum of those for two tables of equal content."""
     example = runpy.run_path(str(EXAMPLES / "tied_transformer.py"))
     windows = jnp.arange(2 * 9).reshape(2, 9) % 11
     tied = example["Transformer"](jax.random.key(0), 11)
