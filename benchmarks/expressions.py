@@ -61,20 +61,6 @@ def plain_algebra(peers: Peers) -> Algebra:
     return Algebra("plain classes", cache(lambda i: Variable(f"x{i}")), Sum, Product)
 
 
-def pymbolic_algebra(peers: Peers) -> Algebra:
-    """pymbolic's own classes, which pydag opens and builds by their attributes."""
-    primitives = peers["pymbolic"].primitives
-    pydag.register_fields(primitives.Variable, (), ("name",))
-    for cls in (primitives.Sum, primitives.Product):
-        pydag.register_fields(cls, ("children",))
-    return Algebra(
-        "pymbolic's",
-        cache(lambda i: primitives.Variable(f"x{i}")),
-        lambda a, b: primitives.Sum((a, b)),
-        lambda a, b: primitives.Product((a, b)),
-    )
-
-
 def sympy_algebra(peers: Peers) -> Algebra:
     """sympy's own, which it builds with much care each time; pydag has to call it for that."""
     sympy = peers["sympy"]

@@ -2,8 +2,9 @@
 """Computing over expressions: pydag beside what each library has for its own classes.
 
 On plain classes the others are a recursion with `functools.lru_cache` or `pytools.memoize`, which
-find an object by identity, as the classes say. pymbolic's mappers, sympy's and UFL's walks each
-work on their own classes, and pydag on the very same objects.
+find an object by identity, as the classes say. sympy's and UFL's walks each work on their own
+classes, and pydag on the very same objects. (An expression of pymbolic keeps its hash in an
+attribute once pymbolic walked it; pydag refuses to lose that.)
 """
 
 import functools
@@ -19,7 +20,6 @@ from expressions import (
     Variable,
     chain,
     plain_algebra,
-    pymbolic_algebra,
     sympy_algebra,
     ufl_algebra,
     unfolded,
@@ -40,7 +40,6 @@ def tasks(peers: Peers, effort: Effort) -> list[Task]:
     """A task for each expression of each library that is installed."""
     owners: list[tuple[str, Callable[[Peers], Algebra], Callable[[Peers, Algebra], Works]]] = [
         ("", plain_algebra, works_on_plain),
-        ("pymbolic", pymbolic_algebra, _on_pymbolic),
         ("sympy", sympy_algebra, _on_sympy),
         ("UFL", ufl_algebra, _on_ufl),
     ]
@@ -50,7 +49,7 @@ def tasks(peers: Peers, effort: Effort) -> list[Task]:
             continue
         algebra = make_algebra(peers)
         shapes = SHAPES | {WRITTEN_OUT: lambda algebra: unfolded(algebra, 5)}
-        if name in ("", "pymbolic"):  # building it takes the others too long
+        if not name:  # building it takes the others too long
             shapes |= {CHAIN: lambda algebra: chain(algebra, 20_000)}
         for shape, make in shapes.items():
             run = partial(_race, peers, effort, algebra, shape, make, make_works)
@@ -184,33 +183,6 @@ def _recursions(memoize: Callable[[Any], Any], old: Any, new: Any) -> dict[str, 
         "rewrite one variable": partial(rewrite, old),
         "rewrite nothing": partial(rewrite, None),
     }
-
-
-def _on_pymbolic(peers: Peers, algebra: Algebra) -> Works:
-    from pymbolic.cse import tag_common_subexpressions
-    from pymbolic.mapper import CachedCombineMapper, CachedIdentityMapper
-    from pymbolic.mapper.analysis import get_num_nodes
-
-    class Height(CachedCombineMapper[int, []]):  # type: ignore[misc]  # not checked: see pyproject
-        def combine(self, values: Any) -> Any:
-            return 1 + max(values)
-
-        def map_variable(self, expr: Any) -> int:
-            return 0
-
-    class Replace(CachedIdentityMapper[[]]):  # type: ignore[misc]  # as above
-        def map_variable(self, expr: Any) -> Any:
-            return new if expr == old else expr
-
-    old, new = algebra.variable(3), algebra.variable(-1)
-    own: dict[str, Function] = {
-        "count": get_num_nodes,
-        "height": lambda tree: Height()(tree),
-        "rewrite one variable": lambda tree: Replace()(tree),
-        "rewrite nothing": lambda tree: CachedIdentityMapper()(tree),
-        "intern": lambda tree: tag_common_subexpressions([tree]),
-    }
-    return _beside(_pydag(old, new), pymbolic=own)
 
 
 def _on_sympy(peers: Peers, algebra: Algebra) -> Works:

@@ -32,7 +32,6 @@ WANTED = {
     "torch": ("torch.utils._pytree", "torch"),
     "equinox": ("equinox", "equinox"),
     "flax": ("flax.nnx", "flax"),
-    "pymbolic": ("pymbolic", "pymbolic"),
     "pytools": ("pytools", "pytools"),
     "sympy": ("sympy", "sympy"),
     "UFL": ("ufl", "fenics-ufl"),
