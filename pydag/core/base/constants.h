@@ -14,11 +14,12 @@ namespace pydag {
 #define PYDAG_NAMES(DO)                                                                                               \
     DO(add_note, "add_note"), DO(notes, "__notes__"), DO(all, "all"), DO(args, "args"), DO(as_dict, "_asdict"),       \
         DO(aval, "_aval"), DO(buf, "_buf"), DO(compare, "compare"), DO(dataclass_params, "__dataclass_params__"),     \
-        DO(deepcopy, "__deepcopy__"), DO(dtype_fields, "fields"), DO(default_factory, "default_factory"), DO(dlpack, "__dlpack__"), DO(eq, "eq"), \
-        DO(eq_method, "__eq__"), DO(fields, "_fields"), DO(fill, "fill"), DO(frozen, "frozen"), DO(func, "func"),     \
-        DO(hash_method, "__hash__"), DO(keywords, "keywords"), DO(kind, "kind"), DO(make, "_make"),                   \
-        DO(maxlen, "maxlen"), DO(metadata, "metadata"), DO(memory_space, "memory_space"), DO(module, "__module__"), DO(name, "name"),           \
-        DO(names, "names"), DO(positions, "positions"), DO(qualified_name, "__qualname__"), DO(refs, "_refs"), DO(sharding, "_sharding"),                 \
+        DO(deepcopy, "__deepcopy__"), DO(dtype_fields, "fields"), DO(default_factory, "default_factory"),             \
+        DO(dlpack, "__dlpack__"), DO(eq, "eq"), DO(eq_method, "__eq__"), DO(fields, "_fields"), DO(fill, "fill"),     \
+        DO(frozen, "frozen"), DO(func, "func"), DO(hash_method, "__hash__"), DO(keywords, "keywords"),                \
+        DO(kind, "kind"), DO(make, "_make"), DO(maxlen, "maxlen"), DO(metadata, "metadata"),                          \
+        DO(memory_space, "memory_space"), DO(module, "__module__"), DO(name, "name"), DO(names, "names"),             \
+        DO(positions, "positions"), DO(qualified_name, "__qualname__"), DO(refs, "_refs"), DO(sharding, "_sharding"), \
         DO(start, "start"), DO(step, "step"), DO(stop, "stop"), DO(str, "str"), DO(subdtype, "subdtype"),             \
         DO(torch_module, "Module"), DO(torch_nn, "torch.nn"), DO(value, "value"), DO(values, "values")
 

@@ -23,8 +23,8 @@ bool is_users_class(PyObject *object) {
     return PyType_Check(object) && is_heap_type(reinterpret_cast<PyTypeObject *>(object));
 }
 
-// What an imported module has under the name of a function, a class or what `functools.wraps` has dressed; null if there
-// is nothing, and for the program itself, in which names come and go. Runs no Python code.
+// What an imported module has under the name of a function, a class or what `functools.wraps` has dressed; null if
+// there is nothing, and for the program itself, in which names come and go. Runs no Python code.
 nb::object attribute_of_module(PyObject *object) {
     nb::object module, name;
     if (PyFunction_Check(object)) {
@@ -33,14 +33,16 @@ nb::object attribute_of_module(PyObject *object) {
         name = nb::borrow(function->func_qualname);
     } else {
         const bool is_class = PyType_Check(object);
-        const nb::object dict = is_class ? dict_of_class(reinterpret_cast<PyTypeObject *>(object)) : instance_dict(object);
+        const nb::object dict =
+            is_class ? dict_of_class(reinterpret_cast<PyTypeObject *>(object)) : instance_dict(object);
         if (!dict.is_valid()) return nb::object();
         module = find_by_address(dict.ptr(), constants.module);
         name = is_class ? nb::borrow(reinterpret_cast<PyHeapTypeObject *>(object)->ht_qualname)
                         : find_by_address(dict.ptr(), constants.qualified_name);
     }
     const auto is_text = [](const nb::object &text) { return text.is_valid() && is_exact_str(text.ptr()); };
-    if (!is_text(module) || !is_text(name) || PyUnicode_CompareWithASCIIString(module.ptr(), "__main__") == 0) return nb::object();
+    if (!is_text(module) || !is_text(name) || PyUnicode_CompareWithASCIIString(module.ptr(), "__main__") == 0)
+        return nb::object();
     const nb::object loaded = find_in_dict(nb::borrow(PyImport_GetModuleDict()), module);
     if (!loaded.is_valid() || !PyModule_CheckExact(loaded.ptr())) return nb::object();
     return find_in_dict(nb::borrow(PyModule_GetDict(loaded.ptr())), name);
