@@ -30,23 +30,32 @@ def suggests_paths(function: F) -> F:
 
     @functools.wraps(function)
     def checked(tree: Dag, *paths: Any, **options: Any) -> Any:
-        for path in paths:
-            if type(path) is not tuple and not isinstance(path, optree.PyTreeAccessor):
-                raise TypeError(
-                    f"a path is a tuple of entries or an accessor, got {short_repr(path)}"
-                    f"{_instead(path, _near(tree, options))}"
-                )
+        _refuse_others(tree, paths, options)
         try:
             return function(tree, *paths, **options)
         except ValueError as error:
-            for path in paths:
-                if f"nothing at the path {short_repr(path)}\n" in str(error):
-                    found = _near(tree, options).path(_text(path))
-                    if found is not None:
-                        error.args = (f"{error}\n  Did you mean {short_repr(found)}?",)
+            _suggest(error, tree, paths, options)
             raise
 
     return checked  # type: ignore[return-value]  # it takes and returns the same
+
+
+# Not within `checked`: without memory, CPython 3.11 never leaves the handler of a long function.
+def _refuse_others(tree: Dag, paths: tuple[Any, ...], options: dict[str, Any]) -> None:
+    for path in paths:
+        if type(path) is not tuple and not isinstance(path, optree.PyTreeAccessor):
+            raise TypeError(
+                f"a path is a tuple of entries or an accessor, got {short_repr(path)}"
+                f"{_instead(path, _near(tree, options))}"
+            )
+
+
+def _suggest(error: ValueError, tree: Dag, paths: tuple[Any, ...], options: dict[str, Any]) -> None:
+    for path in paths:
+        if f"nothing at the path {short_repr(path)}\n" in str(error):
+            found = _near(tree, options).path(_text(path))
+            if found is not None:
+                error.args = (f"{error}\n  Did you mean {short_repr(found)}?",)
 
 
 def _near(tree: Dag, options: dict[str, Any]) -> Near:

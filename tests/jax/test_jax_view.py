@@ -478,7 +478,7 @@ def test_trees_at_random(seed: int) -> None:
 
 
 def test_what_static_selects_is_a_constant() -> None:
-    """It is no input; a selection of nothing is an error, and so is an array among it."""
+    """What `static=` selects is no input; to select nothing, or an array, raises an error."""
     tree = {"n": 3, "m": 2, "w": X}
     assert words(pj.view(tree, static="*n*")) == [
         "traced, no derivative", "constant", "traced, derivative"
