@@ -17,30 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax_models import Model, X
 
 import pydag
 import pydag.jaxinterop as pj
-
-X = jnp.array([1.0, 2.0])
-
-
-class Model(pj.Module):
-    """A model with a method."""
-
-    def __init__(self) -> None:
-        self.w = X
-
-    def step(self, x: Any) -> Any:
-        """Scaled."""
-        return self.w * x
-
-    def __call__(self, x: Any) -> Any:
-        return self.w * x
-
-    @pj.jit
-    def compiled(self, x: Any) -> Any:
-        """A compiled method."""
-        return self.w * x
 
 
 class Scale(eqx.Module):

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax_models import Net, tied_under
+from jax_models import Net, X, tied_under
 from operations import python_calls
 
 import pydag
@@ -216,28 +216,6 @@ def test_what_a_jaxpr_closes_over_is_a_constant(name: str) -> None:
 
     AROUND[name](f)(OFFSET)
     assert [found == wanted for found, wanted in inside] == [True] * len(inside)
-
-
-X = jnp.array([1.0, 2.0])
-
-
-class Model(pj.Module):
-    """A model with a method."""
-
-    def __init__(self) -> None:
-        self.w = X
-
-    def step(self, x: Any) -> Any:
-        """Scaled."""
-        return self.w * x
-
-    def __call__(self, x: Any) -> Any:
-        return self.w * x
-
-    @pj.jit
-    def compiled(self, x: Any) -> Any:
-        """A compiled method."""
-        return self.w * x
 
 
 # --- stages ---

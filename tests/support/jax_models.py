@@ -133,3 +133,25 @@ def by_hand(given: dict[str, Any]) -> Any:
     return loss_of_layers(
         {"body": Layer(given["w"], given["body.b"], "body"), "heads": [head, head]}
     )
+
+
+X = jnp.array([1.0, 2.0])
+
+
+class Model(pj.Module):
+    """A model with a method."""
+
+    def __init__(self) -> None:
+        self.w = X
+
+    def step(self, x: Any) -> Any:
+        """Scaled."""
+        return self.w * x
+
+    def __call__(self, x: Any) -> Any:
+        return self.w * x
+
+    @pj.jit
+    def compiled(self, x: Any) -> Any:
+        """A compiled method."""
+        return self.w * x
