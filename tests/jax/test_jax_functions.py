@@ -17,10 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jax_models import Model, X
+from jax_models import Model
 
 import pydag
 import pydag.jaxinterop as pj
+
+X = jnp.array([1.0, 2.0])
 
 
 class Scale(eqx.Module):

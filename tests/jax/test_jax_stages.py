@@ -16,13 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax_models import Net, X, tied_under
+from jax_models import Net, tied_under
 from operations import python_calls
 
 import pydag
 import pydag.jaxinterop as pj
 
-W = jnp.ones(3)
+W, X = jnp.ones(3), jnp.array([1.0, 2.0])
 
 
 @pj.register

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small models with ties, for tests with JAX (those of PyTorch are in torch_models.py)."""
+"""Small models with ties, for tests with JAX (those of PyTorch are in torch_models.py).
+
+Nothing is computed while this is imported: a program of many processes sets JAX up afterwards.
+"""
 
 from __future__ import annotations
 
@@ -135,14 +138,11 @@ def by_hand(given: dict[str, Any]) -> Any:
     )
 
 
-X = jnp.array([1.0, 2.0])
-
-
 class Model(pj.Module):
     """A model with a method."""
 
     def __init__(self) -> None:
-        self.w = X
+        self.w = jnp.array([1.0, 2.0])
 
     def step(self, x: Any) -> Any:
         """Scaled."""
