@@ -238,3 +238,9 @@ DETAILS = {
     for role in kind.roles
     if role in ("aux_data", "default_factory", "maxlen", "meta")
 }
+
+named_details: list[Callable[[Any, Any], Sequence[tuple[str, Any]] | None]] = []
+"""Each gives the names and values in the aux_data of a class; None for a class it doesn't know.
+
+Where there are none, and no children, a view has no row.
+"""

@@ -2,18 +2,27 @@
 """The data for all views: the records of a structure, and infos about its leaves."""
 
 import bisect
+import functools
 import itertools
 import operator
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydag.structure.calls import Call, call_of
-from pydag.structure.listing import DETAILS, Listing, shorten, step_text
+from pydag.structure.listing import DETAILS, Listing, Record, named_details, shorten, step_text
 
 from .leaves import Infos, LeafInfo, brief, cut, printable
 
 _NO_OBJECTS = ("alias", "None")
 _DEEPEST_CALL = 8  # calls within calls that are shown in one line
+
+
+def _named(record: Record) -> Sequence[tuple[str, Any]] | None:
+    """The parts of aux_data that have names; None where it is of one piece."""
+    if DETAILS.get(record.kind) != "aux_data":
+        return None
+    found = (names_in(record.type, record.detail) for names_in in named_details)
+    return next((x for x in found if x is not None), None)
 
 
 class Counts(NamedTuple):
@@ -142,10 +151,11 @@ class ViewModel:
         if self._call(position) is not None:
             return ""
         detail, role = record.detail, DETAILS.get(record.kind)
-        if role == "meta":
+        named = detail if role == "meta" else _named(record)
+        if named is not None:
             parts = [
                 f"{printable(cut(name, 40))}={brief(value)}" if name else brief(value)
-                for name, value in detail
+                for name, value in named
             ]
         elif detail is None:
             parts = []
@@ -204,8 +214,14 @@ class ViewModel:
         position = given = 0
         while position < len(listing.records) and (limit is None or given < limit):
             record, level = listing.records[position], len(pending) - 1
+            if position in self._left_out:
+                position += 1
+                continue
             is_whole = not boxes and self.call_text(position) is not None
-            has_children = record.num_children > 0 and not is_whole
+            num_rows = record.num_children
+            if self._left_out:
+                num_rows -= len(self._left_out.intersection(listing.children(position)))
+            has_children = num_rows > 0 and not is_whole
             has_rows = has_children and (depth is None or level < depth)
             hidden = ""
             if has_children and not has_rows:
@@ -214,12 +230,22 @@ class ViewModel:
             given += 1
             pending[-1] -= 1
             if has_rows:
-                pending.append(record.num_children)
+                pending.append(num_rows)
                 position += 1
             else:
                 position = listing.ends[position]
             while len(pending) > 1 and pending[-1] == 0:
                 pending.pop()
+
+    @functools.cached_property
+    def _left_out(self) -> frozenset[int]:
+        """The nodes without a row: parts of a library's objects in which nothing has a name."""
+        return frozenset(
+            i
+            for i, record in enumerate(self.listing.records)
+            if i > 0 and record.num_children == 0 and record.number < 0
+            if _named(record) == [] and i not in self._notes
+        )
 
     def _objects(self, start: int, end: int) -> int:
         return sum(self._is_object[start:end])
@@ -228,4 +254,6 @@ class ViewModel:
         """How many objects come after the last row, in words; empty if it is the last of all."""
         last, end = shown[-1], len(self.listing.records)
         after = last.position + 1 if last.has_rows else self.listing.ends[last.position]
-        return f"... and {self._objects(after, end)} more objects" if after < end else ""
+        left_out = len(self._left_out.intersection(range(after, end)))
+        objects = self._objects(after, end) - left_out
+        return f"... and {objects} more objects" if after + left_out < end else ""

@@ -358,8 +358,7 @@ def nnx_net() -> Any:
 
     class Noisy(nnx.Module):  # type: ignore[misc, name-defined]  # a base class without types
         def __init__(self, rngs: Any) -> None:
-            # A bias in front of a BatchNorm has a gradient of rounding errors alone, from which Adam
-            # makes whole steps.
+            # A bias before a BatchNorm has a gradient of rounding errors; Adam makes steps of them.
             self.first = nnx.Linear(3, 3, use_bias=False, rngs=rngs)
             self.norm = nnx.BatchNorm(3, rngs=rngs)
             self.drop, self.last = nnx.Dropout(0.25, rngs=rngs), nnx.Linear(3, 3, rngs=rngs)

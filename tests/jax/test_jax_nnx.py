@@ -27,6 +27,7 @@ from reference_kinds import Callbacks
 import pydag
 import pydag.jaxinterop as pj
 from pydag import _core
+from pydag.jaxinterop.foreign import flax_private
 from pydag.jaxinterop.registries import jax_registry
 
 ONE = jnp.ones(2)
@@ -697,3 +698,36 @@ def test_a_flax_without_what_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> No
         assert pydag.dag_copy(variable)[...].tolist() == [1.0, 1.0]
     registration = jax_registry._registrations.get(Unknown, (None, None))[1]
     assert _core.open_by_stand_in(registration, variable) is None
+
+
+class Tail(nnx.Module):
+    """Its data comes before what flax keeps, in the order of names."""
+
+    def __init__(self, rngs: nnx.Rngs) -> None:
+        self.A, self.rate = nnx.Linear(2, 2, use_bias=False, rngs=rngs), 0.5
+        self.B = self.A
+
+
+def test_a_view_shows_configuration_by_name() -> None:
+    """A view has the static attributes of a module, and nothing of what flax keeps in it."""
+    model = Tail(nnx.Rngs(0))
+    lines = str(pydag.view([model], width=200)).splitlines()
+    head, linear, _bias, kernel, value, alias = lines[1:-1]
+    assert head == "└─ [0]: Tail [rate=0.5]"
+    assert linear.startswith("   ├─ .A: &0 Linear [")
+    assert "in_features=2, out_features=2" in linear
+    assert kernel.startswith("   │  └─ .kernel: Param [")
+    assert value == "   │     └─ .value: f32[2,2]"
+    assert alias == "   └─ .B: *0"
+    assert "_pytree" not in pydag.view(model)._repr_html_() + pydag.view(model).dot()
+    assert "more" not in str(pydag.view(model, limit=6))
+    assert "more" in str(pydag.view(model, limit=5))
+
+
+def test_a_view_of_odd_aux_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Aux_data that isn't as flax makes it has no names, nor has any where flax has no state."""
+    named = flax_private.named_details
+    assert named(Tail, (1, 2, 3)) is named(nnx.Param, 3) is named(dict, ()) is None
+    assert named(pytreelib.PytreeState, ()) == []
+    monkeypatch.delattr(pytreelib, "PytreeState")
+    assert named(dict, ()) is None

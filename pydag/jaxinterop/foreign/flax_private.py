@@ -88,6 +88,20 @@ def writer_of(cls: type) -> Callable[[Any, Sequence[Any]], None] | None:
     return _write_attributes if isinstance(pytree, type) and inherits(cls, pytree) else None
 
 
+def named_details(cls: Any, aux_data: Any) -> list[tuple[str, Any]] | None:
+    """The names and values in the aux_data of an NNX class; None for others."""
+    library: Any = sys.modules.get("flax.nnx.pytreelib")
+    if library is not None and cls is getattr(library, "PytreeState", None):
+        return []
+    if not isinstance(cls, type) or writer_of(cls) is None:
+        return None
+    try:
+        pairs = zip(*aux_data[1:], strict=True) if inherits(cls, library.Pytree) else aux_data
+        return [(str(name), value) for name, value in pairs if name != _NODES]
+    except (TypeError, ValueError):  # a class with functions of its own
+        return None
+
+
 def is_module_class(cls: Any, namespace: str) -> bool:
     """Whether instances are modules: those of pydag and equinox, and what NNX makes."""
     if not isinstance(cls, type):

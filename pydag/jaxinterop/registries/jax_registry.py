@@ -17,6 +17,7 @@ from pydag.registry.classes import bases_of, cached_names, inherits, names_in
 from pydag.registry.past_constructor import put_by_pydag
 from pydag.registry.tables import WeakTable
 from pydag.sharing.update import writer_finders
+from pydag.structure.listing import named_details
 
 from .known_classes import KnownFields, Trial, builder, known_fields
 
@@ -199,6 +200,7 @@ def _is_variable(cls: type) -> bool:
 
 put_by_pydag[id(jax.ShapeDtypeStruct)] = jax.ShapeDtypeStruct
 writer_finders.append(flax_private.writer_of)
+named_details.append(flax_private.named_details)
 lookup.add_fallback(
     _look_up,
     jax_private.registry,
