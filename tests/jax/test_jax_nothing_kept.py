@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jax.extend
 import jax.numpy as jnp
 import optax
 import pytest
@@ -173,6 +174,25 @@ def test_nothing_is_in_a_cycle(name: str) -> None:
     alive = weakref.ref(data)
     del data, f, wrapped
     assert alive() is None
+
+
+BY_JAX = {"scan", "fori_loop", "while_loop", "map", "cond", "switch"}
+"""JAX keeps what it traced for them, of whatever function."""
+
+
+@pytest.mark.parametrize("count", [2, 40])
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in BY_JAX])
+def test_no_program_outlives_its_function(name: str, count: int) -> None:
+    """JAX keeps nothing of what was traced for a function that is gone, of few arrays or many."""
+    tree = {"tied": (w := jnp.ones((2, 2, 2)))} | {f"{i}": w + i for i in range(count)} | {"w": w}
+
+    def variables() -> int:
+        for _ in range(3):
+            EVERY[name](closing_over(Data()))(tree)
+        gc.collect()
+        return sum(isinstance(x, jax.extend.core.Var) for x in gc.get_objects())
+
+    assert variables() == variables()
 
 
 named = tied_under("a", "b", lambda: jnp.ones((2, 2, 2)), name="net")

@@ -2,6 +2,9 @@
 """A function by `jit` and its programs, one for each content of its arguments."""
 
 import copyreg
+import functools
+import inspect
+import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -64,9 +67,20 @@ class CompiledFunction:
         self._programs: dict[Hashable, Program] = {}
         self._has_warned = False  # of a number that changes
         self._plans = _core.call_plans(options.namespace, options.identity, access)
-        parameters = parameters_of(get())
-        takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        self._places = {} if takes_all else {p.name: i for i, p in enumerate(parameters)}
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        """Those of the parameters; none if any name is taken."""
+        fun = self._recipe.get()
+        if type(fun) is types.FunctionType and not vars(fun):  # what `inspect` finds takes longer
+            code = fun.__code__
+            takes_all = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        else:
+            parameters = parameters_of(fun)
+            takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+            names = tuple(p.name for p in parameters)
+        return {} if takes_all else {name: i for i, name in enumerate(names)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For `cloudpickle`: where it arrives, nothing is compiled yet."""

@@ -121,14 +121,14 @@ class Program:
 
     def _of_lists(self, flat: Any) -> Any:
         kept, overwritten = self._passed(range(self._count))
-        order = [*kept, *overwritten]
+        order, content = [*kept, *overwritten], self.content
         places = sorted(range(len(order)), key=order.__getitem__)
 
         def of_lists(kept: list[Leaf], donated: list[Leaf]) -> Any:
             return flat(*map([*kept, *donated].__getitem__, places))
 
-        def paths() -> Sequence[str]:
-            found = self.content.paths(CALL)
+        def paths() -> Sequence[str]:  # JAX keeps it: it must not own what JAX compiles
+            found = content.paths(CALL)
             return [found[i] for i in order]
 
         return named(of_lists, self._recipe.source, paths)
