@@ -451,6 +451,30 @@ def test_what_a_change_is(change: Any, path: str) -> None:
     assert f"args[0]['m']{path}" in str(told[0].message)
 
 
+@pytest.mark.parametrize("wrap", [pj.jit, pj.checkpoint, pj.vmap, lambda f: pj.grad(f, argnums=1)])
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (lambda m, x: setattr(m, "mean", x), ".mean"),
+        (lambda m, x: m.log.__setitem__(0, x), ".log[0]"),
+        (lambda m, x: setattr(m, "mean", jax.jit(lambda a, b: (b, a))(m.mean, x)[0]), ".mean"),
+        (lambda m, x: setattr(m, "mean", jax.jit(lambda a, b: (b, a))(x, m.mean)[0]), None),
+    ],
+)
+def test_an_array_of_another_argument(wrap: Any, change: Any, path: str | None) -> None:
+    """An attribute that gets another input's array was changed; one that gets its own wasn't."""
+
+    def f(m: Any, x: Any) -> Any:
+        change(m, x)
+        return (0 * x).sum()
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        wrap(f)(Mean(), jnp.array([5.0, 7.0]))
+    assert [w.category for w in told] == [LostUpdateWarning] * (path is not None)
+    assert all(f"args[0]{path}" in str(w.message) for w in told)
+
+
 def test_a_change_beside_an_updated_argument() -> None:
     """An argument that is updated says nothing about another one of its class."""
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental.hijax import AbstractRef
+from jax.interpreters import ad
 
 import pydag._core as _core
 from pydag.registry.optree_private import look_up
@@ -109,8 +110,10 @@ def is_handed_through(new: Any, old: Any) -> bool:
         parts = "primal", "tangent", "val", "batch_dim"
         pairs = ((getattr(new, name, None), getattr(old, name, None)) for name in parts)
         return new._trace is old._trace and all(is_handed_through(*pair) for pair in pairs)
+    if isinstance(new, ad.Zero):
+        return bool(new.aval == old.aval)
     if not isinstance(new, jax.Array | np.ndarray):
-        return bool(getattr(new, "aval", new) == getattr(old, "aval", old))  # a zero, an axis
+        return bool(new == old)  # an axis, a variable of a program
     try:
         if jnp.issubdtype(new.dtype, jax.dtypes.extended):
             new, old = jax.random.key_data(new), jax.random.key_data(old)
