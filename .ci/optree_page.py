@@ -24,16 +24,21 @@ INTRODUCTION = """\
 Every public name of optree {version}, and what pydag's function does with shared objects. pydag's
 name has `dag_` in place of `tree_`, `dagspec_` in place of `treespec_`, and `pydag` in place of
 `pytree`; other names are the same. If nothing is shared, results, errors and calls of your
-functions are optree's. The parameter `treespec` is called `spec`. Functions that flatten also take
-`identity="all" | "nodes"`. To port a program:
+functions are optree's; texts of errors also name the place. The parameter `treespec` is called
+`spec`. Functions that flatten also take `identity="all" | "nodes"`. To port a program:
 
 ```sh
-sed -E -i 's/\\boptree\\b/pydag/g; s/\\btree_/dag_/g; s/\\btreespec_/dagspec_/g' program.py
-sed -E -i 's/\\bPyTreeSpec/PyDagSpec/g; s/register_pytree_/register_pydag_/g' program.py
+perl -pi -e 'next if /^\\s*from jax/; s/\\boptree\\b/pydag/g; s/\\bpydag\\.pytree\\b/pydag.dag/g;
+  s/\\bpydag\\.treespec\\b/pydag.dagspec/g; s/PyTreeSpec/PyDagSpec/g;
+  s/(?<!def )(?<![.\\w])(pydag\\.)?tree(spec)?_(?!util\\b)/$1dag$2_/g;
+  s/register_pytree_/register_pydag_/g' program.py
 ```
 
-An operation on structures gives the structure of the tree that it describes. And unfolding what a
-function returns gives what optree's function returns for the unfolded arguments.
+It leaves methods and JAX's names alone. If a program calls optree by another name (`import optree
+as ot`), write `import optree` first.
+
+Unfolding what a function returns gives what optree's function returns for the unfolded arguments.
+Functions of structures follow the same rule.
 """
 
 _SAME = "optree's own object"
