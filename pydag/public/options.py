@@ -170,6 +170,8 @@ _INSTEAD = {
     "MAX_RECURSION_DEPTH": "only memory bounds the depth of a structure",
     "export": f"give jax.export.export a function of {_JAX}.tree.flatten's leaves",
     "pmap": "write shard_map, or jit with shardings",
+    "pytree": "the functions without prefix are in pydag.dag",
+    "treespec": "the functions without prefix are in pydag.dagspec",
 } | dict.fromkeys(("Dag", "Module", "grad", "jaxinterop", "jit", "vmap"), f"first import {_JAX}")
 _INSTEAD |= dict.fromkeys(_OF_TORCH, "it is in pydag.integrations.torch")
 

@@ -51,6 +51,10 @@ def _registered(namespace: str) -> Iterator[Iterable[object]]:
     yield in_order(cls for space, cls in _core.registered_classes() if space in spaces)
 
 
+class UnknownClassError(ValueError):
+    """A file, or JSON, names a class that isn't registered here."""
+
+
 class UnaskedError(ValueError):
     """A file names classes that it may not use unless the reader names them.
 
@@ -128,7 +132,7 @@ class ClassNames:
 
         Raises:
             UnaskedError: The file may not use it unless the reader names it.
-            ValueError: No such class is registered.
+            UnknownClassError: No such class is registered.
 
         Warns:
             UserWarning: An earlier class of that name declares other fields.
@@ -141,9 +145,12 @@ class ClassNames:
             _warn_of_other_fields(name, found)
             return found[-1]
         where = f" in namespace {self.namespace!r}" if self.namespace else ""
-        raise ValueError(
-            f"no class {name!r} is registered{where}: import the module that registers it first"
-        )
+        cure = "import the module that registers it first"
+        if role == "class":
+            cure = "a namedtuple is written by name: register it, or load it with classes= or like="
+            if self._asked is None:
+                cure += ", from a file"
+        raise UnknownClassError(f"no class {name!r} is registered{where}: {cure}")
 
     def _is_free(self, cls: type, role: Role) -> bool:
         """Whether a file may use a class that its reader did not name."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pydag._core as _core
 from pydag._core import PyDagSpec
 from pydag.registry.function_names import FunctionNames, UnaskedFunctionError
-from pydag.registry.names import ClassNames, UnaskedError, class_name
+from pydag.registry.names import ClassNames, UnaskedError, UnknownClassError, class_name
 from pydag.structure.listing import NODE_KINDS, Listing, NodeKind, shorten
 
 from .document_listing import NodeRow, plain_ref, records_of
@@ -245,20 +245,10 @@ def _decoded(field: str, x: Any, read: Any = lambda x: decode(x, None)) -> Any:
         return read(x)
     except (MalformedError, UnaskedError, UnaskedFunctionError):
         raise
+    except UnknownClassError as error:  # another program wrote the text, and it may be in order
+        raise UnknownClassError(f"{field}: {error}") from None
     except (ValueError, TypeError) as error:
         raise MalformedError(field, error) from None
-
-
-def _tuple_class(name: str, names: ClassNames) -> type:
-    try:
-        return names.find(name, "class")
-    except UnaskedError:
-        raise
-    except ValueError as error:
-        raise ValueError(
-            f"{error}. A namedtuple is written by name: register it, or load it with classes= or "
-            "like="
-        ) from None
 
 
 def _state_ref(ref: dict[str, Any], names: dict[str, ClassNames], space: str) -> Any:
@@ -271,7 +261,7 @@ def _state_ref(ref: dict[str, Any], names: dict[str, ClassNames], space: str) ->
         class_names = names["" if is_global else space]
         return class_names.find(ref["node"], "node"), class_names.namespace
     if "class" in ref:
-        return _tuple_class(ref["class"], names[space])
+        return names[space].find(ref["class"], "class")
     if "factory" in ref:
         factory = ref["factory"]
         return None if factory is None else names[space].find(factory, "factory")
