@@ -35,7 +35,7 @@ perl -pi -e 'next if /^\\s*from jax/; s/\\boptree\\b/pydag/g; s/\\bpydag\\.pytre
 ```
 
 It leaves methods and JAX's names alone. If a program calls optree by another name (`import optree
-as ot`), write `import optree` first.
+as op`), write `import optree` first.
 
 Unfolding what a function returns gives what optree's function returns for the unfolded arguments.
 Functions of structures follow the same rule.

@@ -153,10 +153,12 @@ def _check_holds_no_model(fun: Any, namespace: str) -> None:
     holder = holder_of_model(fun, namespace)
     if holder is None:
         return
-    cure = name_of(holder)
-    if isinstance(holder, types.MethodType):
+    if isinstance(holder, functools.partial):
+        name = getattr(holder.func, "__qualname__", name_of(holder))
+        cure = str(name).rpartition("<locals>.")[2]
+    elif isinstance(holder, types.MethodType):
         cure = f"{type(holder.__self__).__qualname__}.{holder.__name__}"
-    elif not isinstance(holder, functools.partial):
+    else:
         cure = f"{type(holder).__qualname__}.__call__"
     inside = "" if holder is fun else f" (what {name_of(fun)} adds to it is made inside)"
     raise TypeError(

@@ -127,13 +127,18 @@ def _of_object(item: Any) -> tuple[str, str]:
         return "what eqx.tree_at puts at a leaf", cure
     what = f"an object of {_full(cls)}, a class that is not registered"
     if cls.__flags__ & _IMMUTABLE:
-        cure = "Make it inside, or let the function close over it. To keep it a constant: static=."
+        cure = (
+            "Make it inside, or let the function close over it. To keep it a constant: static=, in "
+            "wrappers such as jit."
+        )
         return what, cure
     cure = (
         "Let the class be a module (class Model(pj.Module), or pydag.register_module("
-        f"{name})) or a record (pydag.register_fields({name})). To keep such an object a constant: "
-        f"static={name}."
+        f"{name})) or a record (pydag.register_fields({name})). To keep such an object a constant, "
+        f"of which no array is traced: static={name}, in wrappers such as jit."
     )
+    if issubclass(cls, dict | list | tuple | set):
+        cure = f"Register the class: pydag.register_pydag_node({name}, flatten, unflatten)."
     if is_array_by_method(item):
         cure = f"Pass the array that it stands for: jnp.asarray(...). {cure}"
     return what, cure

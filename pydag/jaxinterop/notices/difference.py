@@ -59,7 +59,8 @@ def has_changing_number(source: Source, contents: Sequence[Content]) -> bool:
                 f"{source.text} is compiled anew for each value of "
                 f"{path_texts(content.spec, CALL)[position]}, a number of a module: "
                 f"{', '.join(map(short_repr, values))}\n  A module's numbers are static. Make "
-                "it an array: jnp.asarray(value).",
+                "it an array: jnp.asarray(value); one that isn't to be trained is an argument of "
+                "its own, or left out by wrt=.",
                 UserWarning,
             )
             return True

@@ -127,6 +127,8 @@ def _cure(lost: Sequence[Change], changes: Changes, has_option: bool) -> str:
     given = [f"{o}={(x[0] if len(x) == 1 else tuple(x))!r}" for o, x in pairs if x]
     cure = f"Return what was changed; or pass {' and '.join(given)}: then it is written into the "
     cure += "caller's objects."
+    if any(is_number(c.old) for c in lost):
+        cure += " A number of a module is static, and isn't written: make it an array."
     if any(c.old is MISSING and is_traced(c.new) for c in lost):
         cure += " What the caller's object lacks can't be written: create it before the call"
         cure += " (an array of zeros)."

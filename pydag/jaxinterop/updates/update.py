@@ -91,8 +91,8 @@ def _written(changes: Changes, is_staged: bool) -> dict[int, Leaf]:
         if jax_private.is_dead(new):
             raise jax.errors.UnexpectedTracerError(
                 f"{path()} was written inside of an inner function (jit, scan, cond ...) whose "
-                "trace has ended\n  Pass the object to the inner function as an argument, with "
-                "update_argnums there; or return what changed."
+                "trace has ended\n  Pass the object to the inner function as an argument, and "
+                "return what changed; jit, grad and checkpoint have update_argnums."
             )
         if is_staged and jax_private.is_ref(new):
             raise TypeError(
@@ -117,6 +117,8 @@ def _other_structure(
     if before.num_paths == now.num_paths and is_prefix and not others:
         kind, what = SharingError, "what is shared in it"
         cure = "Write jnp.copy(x) at one of the places; or give one object at both beforehand."
+        if (now.num_nodes, now.num_leaves) > (before.num_nodes, before.num_leaves):
+            cure = "Write at all places of the tie; or untie them before the call (pydag.untie)."
     shown = _core.explain(before, now, roots=spot_text(spot))
     if others:
         shown += f"\n  What came or went: {', '.join(others[:4])}"

@@ -7,6 +7,7 @@ all others. What is in both is two inside of the function, and the other one is 
 
 import contextlib
 import copy
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -23,7 +24,6 @@ from pydag.jaxinterop.naming import Source, named
 from pydag.jaxinterop.refs import Refs
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, numbers_of
 from pydag.jaxinterop.updates.update import Update
-from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
 
 
@@ -79,10 +79,11 @@ class Differentiated:
             return found
         for i, path in enumerate(paths if wrt is None else ()):
             if path in self._roots and i not in found and not jax_private.is_ref(leaves[i]):
+                cure = "Use allow_int=True to differentiate functions of integers."
                 raise TypeError(  # the argument itself is an array, as in JAX
                     "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype "
-                    f"of np.inexact), but {path} is {_kind(leaves[i])}. Use allow_int=True to "
-                    "differentiate functions of integers."
+                    f"of np.inexact), but {path} is {_kind(leaves[i])}. "
+                    f"{cure if is_differentiable(leaves[i], allow_int=True) else 'It has none.'}"
                 )
         if found or not content.spec.num_leaves:
             return found
@@ -102,17 +103,16 @@ class Differentiated:
                 f"there are refs alone in {roots}, and refs have no derivative unless wrt= "
                 "selects them\n  Select refs: wrt=jax.Ref."
             )
-        selects, kinds = "there is nothing that has a derivative", list[str]()
+        each = [f"{path} is {_kind(leaf)}" for path, leaf in zip(paths, leaves, strict=True)]
+        text = f"there is nothing that has a derivative in {roots}"
         if wrt is not None:
-            selects = "wrt= selects nothing that has a derivative"
-            selects += f" (but {paths[chosen.index(True)]})" if True in chosen else ""
-            pairs = zip(paths, leaves, able, strict=True)
-            kinds = [f"{path}: {short_repr(leaf)}" for path, leaf, can_be in pairs if can_be][:4]
-        kinds = kinds or sorted(set(map(_kind, leaves)))
-        raise TypeError(
-            f"{selects} in {roots}: there are {', '.join(kinds)}; grad requires real- or "
-            "complex-valued inputs"
-        )
+            text = f"wrt= selects nothing that has a derivative in {roots}"
+            each = list(itertools.compress(each, chosen))
+        text += f": {', '.join(each[:4])}" if each else ""
+        text += "; grad requires real- or complex-valued inputs"
+        if any(able):
+            text += f"\n  Those are {', '.join([*itertools.compress(paths, able)][:4])}."
+        raise TypeError(text)
 
     def without_arrays(self) -> "Differentiated":
         """This for what outlives the call: it makes gradients and matches tangents."""
