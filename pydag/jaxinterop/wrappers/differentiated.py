@@ -7,7 +7,6 @@ all others. What is in both is two inside of the function, and the other one is 
 
 import contextlib
 import copy
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from pydag.jaxinterop.naming import Source, named
 from pydag.jaxinterop.refs import Refs
 from pydag.jaxinterop.treatments.arguments import Args, Chosen, Kwargs, numbers_of
 from pydag.jaxinterop.updates.update import Update
+from pydag.structure.text import short_repr
 from pydag.typing import Leaf, Where
 
 
@@ -103,16 +103,17 @@ class Differentiated:
                 f"there are refs alone in {roots}, and refs have no derivative unless wrt= "
                 "selects them\n  Select refs: wrt=jax.Ref."
             )
-        each = [f"{path} is {_kind(leaf)}" for path, leaf in zip(paths, leaves, strict=True)]
-        text = f"there is nothing that has a derivative in {roots}"
+        each = zip(paths, leaves, able, strict=True)
+        text = "there is nothing that has a derivative"
         if wrt is not None:
-            text = f"wrt= selects nothing that has a derivative in {roots}"
-            each = list(itertools.compress(each, chosen))
-        text += f": {', '.join(each[:4])}" if each else ""
-        text += "; grad requires real- or complex-valued inputs"
+            text = "wrt= selects nothing that has a derivative"
+            text += f" (but {paths[chosen.index(True)]})" if True in chosen else ""
         if any(able):
-            text += f"\n  Those are {', '.join([*itertools.compress(paths, able)][:4])}."
-        raise TypeError(text)
+            those = [f"{path}: {short_repr(leaf)}" for path, leaf, can_be in each if can_be]
+            shown = f"those that have one are {', '.join(those[:4])}"
+        else:
+            shown = ", ".join([f"{path} is {_kind(leaf)}" for path, leaf, _ in each][:4])
+        raise TypeError(f"{text} in {roots}: {shown}; grad requires real- or complex-valued inputs")
 
     def without_arrays(self) -> "Differentiated":
         """This for what outlives the call: it makes gradients and matches tangents."""
