@@ -101,6 +101,7 @@ def test_a_callable_that_holds_a_model_is_refused_by_jit(name: str) -> None:
     [
         (lambda: Scale(X), r"pj\.jit\(Scale\.__call__\)\(model"),
         (lambda: functools.partial(jnp.dot, X), r"\(model"),
+        (lambda: functools.partial(Model.step, Model()), r"pj\.jit\(Model\.step\)\(model"),
         (lambda: Trainer([Model()]).step, r"pj\.jit\(Trainer\.step\)\(model"),
         (lambda: pj.vmap(pj.grad(Model().step)), r"pj\.jit\(Model\.step\)\(model"),
         (lambda: eqx.filter_grad(Scale(X)), r"\(model"),
@@ -108,7 +109,17 @@ def test_a_callable_that_holds_a_model_is_refused_by_jit(name: str) -> None:
         (lambda: np.vectorize(Model()), r"\(model"),
         (lambda: pj.custom_jvp(Model().step), r"pj\.jit\(Model\.step\)\(model"),
     ],
-    ids=["equinox", "array", "trainer", "grad", "eqx.filter_grad", "cache", "NumPy", "custom"],
+    ids=[
+        "equinox",
+        "array",
+        "partial",
+        "trainer",
+        "grad",
+        "eqx.filter_grad",
+        "cache",
+        "NumPy",
+        "custom",
+    ],
 )
 def test_other_callables_that_hold_a_model(held: Any, cure: str) -> None:
     """Modules and wrappers of others, arrays in partials, attributes, and rules are refused."""

@@ -449,6 +449,7 @@ def test_what_a_change_is(change: Any, path: str) -> None:
     with pytest.warns(pj.LostUpdateWarning) as told:
         pj.jit(f)({"m": Mean()})
     assert f"args[0]['m']{path}" in str(told[0].message)
+    assert ("make it an array" in str(told[0].message)) == (path == ".calls")
 
 
 @pytest.mark.parametrize("wrap", [pj.jit, pj.checkpoint, pj.vmap, lambda f: pj.grad(f, argnums=1)])

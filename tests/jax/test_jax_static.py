@@ -391,6 +391,14 @@ class World(pj.Module):
         self.w, self.part = W, {"world": weakref.ref(self)}
 
 
+@pytest.mark.parametrize("base", [dict, list])
+def test_a_subclass_of_a_container(base: type) -> None:
+    """What can't be registered by its fields is to be registered by functions."""
+    sub = type("Sub", (base,), {})
+    with pytest.raises(TypeError, match=r"\n  Register the class: pydag\.register_pydag_node\(Sub"):
+        pj.jit(lambda x: x)(sub())
+
+
 @pytest.mark.parametrize("make", [World, lambda: {"part": {"world": weakref.proxy(World)}}])
 def test_weak_references(make: Any) -> None:
     """Weak references would lead to the caller's objects, past the arguments."""

@@ -295,3 +295,17 @@ def test_later_calls_of_one_structure() -> None:
         assert m["x"] is shared
         assert shared[0].tolist() == [i, i]
     assert isinstance(shared[0], jax.Array)
+
+
+@pytest.mark.parametrize(("names", "cure"), [("a", "pydag.untie"), ("ab", "one object at both")])
+def test_a_tie_within_an_updated_argument(names: str, cure: str) -> None:
+    """One that is cut, and one that is made, raise an error that says what helps in that case."""
+    w = jnp.ones(2)
+    tree = {"a": w, "b": w} if names == "a" else {"a": w, "b": w + 1}
+
+    def write(tree: Any) -> None:
+        new = 2 * tree["a"]
+        tree.update(dict.fromkeys(names, new))
+
+    with pytest.raises(SharingError, match=f"what is shared in it(.|\n)*{cure}"):
+        pj.jit(write, update_argnums=0)(tree)

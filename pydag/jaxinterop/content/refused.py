@@ -137,7 +137,7 @@ def _of_object(item: Any) -> tuple[str, str]:
         f"{name})) or a record (pydag.register_fields({name})). To keep such an object a constant, "
         f"of which no array is traced: static={name}, in wrappers such as jit."
     )
-    if issubclass(cls, dict | list | tuple | set):
+    if issubclass(cls, dict | list):
         cure = f"Register the class: pydag.register_pydag_node({name}, flatten, unflatten)."
     if is_array_by_method(item):
         cure = f"Pass the array that it stands for: jnp.asarray(...). {cure}"
