@@ -159,7 +159,12 @@ fuzz: $(sanitized)/installed
 # what Python ran to a file of its own, and adds what the core ran to the common counts, which it locks
 # meanwhile. (pytest-xdist kills a worker that takes long to end, and what it counted would be lost.)
 # PYTEST_ARGS=tests/core runs these alone. Few examples reach what many do. pyproject.toml says what is
-# left out, and why.
+# left out, and why. It fails where more of Python's statements, or of the core's lines, are left than here:
+coverage: most_statements := 100
+coverage: most_lines := 60
+# $(call limited,FIELDS,MOST): prints a report, and fails if the line TOTAL leaves more than that.
+coverage: limited = awk '{ print } $$1 == "TOTAL" { left = $(1) } END { $(if $(PYTEST_ARGS),, \
+    if (left == "" || left > $(2)) { print left " unrun, at most $(2) may be"; exit 1 }) }'
 coverage: export COVERAGE_FILE := $(abspath $(covered))/data
 coverage: counted = $(covered)/bin/coverage run $(covered)/bin/pytest -n 0 -m "not measures" \
     --hypothesis-profile=few
@@ -169,8 +174,9 @@ coverage: $(covered)/installed
 	$(if $(PYTEST_ARGS),$(counted) $(PYTEST_ARGS),$(counted) tests/jax & \
 	    $(counted) tests/core tests/api tests/fuzz; code=$$?; wait $$! && exit $$code)
 	$(covered)/bin/coverage combine --quiet
-	$(covered)/bin/coverage report --skip-covered --show-missing
-	$(covered)/bin/gcovr --txt-metric line --txt --print-summary $(covered)/build
+	@$(covered)/bin/coverage report --skip-covered --show-missing | $(call limited,$$3,$(most_statements)); code=$$?; \
+	$(covered)/bin/gcovr --txt-metric line --txt --print-summary $(covered)/build \
+	    | $(call limited,$$2 - $$3,$(most_lines)) && exit $$code
 
 bench: $(bench)/installed
 	$(bench)/bin/python benchmarks $(if $(QUICK),--quick) $(BENCH_ARGS)

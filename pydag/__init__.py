@@ -29,7 +29,8 @@ except ModuleNotFoundError as error:  # pragma: no cover: a test imports a copy 
         f"pydag's compiled core isn't in {__path__[0]}: if that is a clone, run `pip install -e .` "
         "or `make dev` there with this Python, or start Python in another folder"
     ) from None
-except ImportError:  # of the core's own imports; the next line raises if optree is too old
+# Of the core's own imports; the next line raises if optree is too old.
+except ImportError:  # pragma: no cover: another optree
     from .registry import optree_private as optree_private
 
     raise

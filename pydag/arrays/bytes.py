@@ -114,7 +114,7 @@ def same_bytes(a: Any, b: Any) -> bool:
     )
 
 
-def check_plain(tensor: Any) -> None:
+def check_plain(tensor: Any) -> None:  # pragma: no cover: PyTorch, as by `make test-torch`
     """Checks that a tensor has its numbers in one memory.
 
     Raises:
@@ -141,7 +141,7 @@ def check_plain(tensor: Any) -> None:
         )
 
 
-def tensor_to_numpy(tensor: Any, numpy_type: Any) -> Any:
+def tensor_to_numpy(tensor: Any, numpy_type: Any) -> Any:  # pragma: no cover: PyTorch, as above
     """The numbers of a tensor that is plain, as an array of NumPy's: contiguous, of this type."""
     import numpy as np
 
@@ -152,7 +152,7 @@ def tensor_to_numpy(tensor: Any, numpy_type: Any) -> Any:
     return flat.reshape(tuple(tensor.shape))
 
 
-def as_tensor(array: Any) -> Any:
+def as_tensor(array: Any) -> Any:  # pragma: no cover: PyTorch, as above
     """An array as a tensor over its memory where PyTorch takes that, else a copy."""
     import numpy as np
 
@@ -171,7 +171,7 @@ def as_tensor(array: Any) -> Any:
     return raw.view(dtype).reshape(array.shape)
 
 
-def tensor_like(array: Any, like: Any) -> Any:
+def tensor_like(array: Any, like: Any) -> Any:  # pragma: no cover: PyTorch, as above
     """A new tensor with the numbers of an array from a file, and of the kind of `like`.
 
     It is a parameter if `like` is one, and on the device of `like`: not on `meta`, where there are

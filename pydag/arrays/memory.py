@@ -58,7 +58,7 @@ def memory_of(array: object, on_meta: bool = False) -> MemoryKey | None:
     if (cls := getattr(numpy, "ndarray", None)) is not None and isinstance(array, cls):
         return _of_numpy(numpy, array)
     if (cls := getattr(torch, "Tensor", None)) is not None and isinstance(array, cls):
-        return _of_tensor(torch, array, on_meta)
+        return _of_tensor(torch, array, on_meta)  # pragma: no cover: PyTorch, as below
     return None
 
 

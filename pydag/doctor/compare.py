@@ -158,7 +158,7 @@ def correlation(a: Stored, b: Stored) -> float | None:
         samples = [elements(a, _ELEMENTS), elements(b, _ELEMENTS, is_transposed=True)]
     with np.errstate(all="ignore"):
         first, second = (
-            np.real(_floats(np.frombuffer(sample, dtype))).astype(np.float64)
+            _floats(np.frombuffer(sample, dtype)).astype(np.float64)
             for sample, dtype in zip(samples, dtypes, strict=True)
         )
     is_known = np.isfinite(first) & np.isfinite(second)
@@ -232,8 +232,6 @@ def _floats(numbers: Any) -> Any:
     """Numbers as floats that are exact, or as exact as Python's."""
     import numpy as np
 
-    if numbers.dtype.kind == "c":
-        return numbers
     if numbers.dtype == np.float16:
         return _halves().take(numbers.view(np.uint16), mode="wrap")
     is_short = numbers.itemsize < 4 or numbers.dtype == np.float32

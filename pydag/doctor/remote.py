@@ -63,7 +63,7 @@ def pinned(path: str) -> tuple[str, str | None]:
     system, inner = _system(path)
     with _readable(path):
         found = system.resolve_path(inner)
-        if not hasattr(found, "repo_id"):  # a bucket, which has no commits
+        if not hasattr(found, "repo_id"):  # pragma: no cover: a bucket, which has no commits
             return path, None
         from huggingface_hub import HfApi
 

@@ -151,7 +151,7 @@ def _in_folder(folder: str) -> ArraySource:
         raise ValueError(f"{folder!r}: there is no index, and {files[0]!r} is a part of a model")
     try:
         return File(os.path.join(folder, files[0]))
-    except FileNotFoundError:
+    except FileNotFoundError:  # pragma: no cover: another process took it away just then
         raise ReplacedError(folder) from None
 
 

@@ -245,7 +245,7 @@ def check_no_modules(leaves: Sequence[Leaf], listing: Listing) -> None:
     """Raises TypeError where a leaf is a module of torch: a file has its state dict."""
     modules = {cls for cls in set(map(type, leaves)) if is_class_of(cls, "torch.nn", "Module")}
     for i, leaf in enumerate(leaves if modules else ()):
-        if type(leaf) in modules:
+        if type(leaf) in modules:  # pragma: no cover: PyTorch, as by `make test-torch`
             where = shorten(listing.path_text(listing.leaves[i], "tree"))
             raise TypeError(
                 f"{where} is a torch.nn.Module ({type(leaf).__qualname__})\n"

@@ -52,7 +52,7 @@ class File(ArraySource):
                 self._ask_package()
                 after = os.stat(self.path)
                 if not os.path.samestat(before, after) or before.st_size != after.st_size:
-                    raise ReplacedError(self.path)
+                    raise ReplacedError(self.path)  # pragma: no cover: replaced just then
                 try:
                     header = parsed(text)
                 except ValueError as error:

@@ -166,8 +166,6 @@ class Listing:
 
     def num_ways(self) -> list[int]:
         """How many ways lead to each node; for an alias, how many lead through it."""
-        if not self.slots:
-            return [1] * len(self.records)
         numbers, parents, targets = [0] * len(self.records), self.parents, self.targets
         numbers[0] = 1
         # A node comes after its parent, and an anchor after its aliases.

@@ -52,8 +52,6 @@ def brief(x: Any, longest: int = _LONGEST) -> str:
             text = f"<function {x.__qualname__}>"
         else:
             text = short_repr(x)
-            if text.startswith("<") and " object at 0x" in text:
-                text = f"<{type(x).__qualname__}>"
     except Exception:
         text = f"<{type(x).__qualname__}>"
     return printable(cut(text, longest))

@@ -129,6 +129,13 @@ def test_prefix_errors_of_conflicts(
     assert any(both in str(error) and f"it has {said} there" in str(error) for error in errors)
 
 
+def test_prefix_errors_of_metadata() -> None:
+    """Where only the data of a node differs, the error shows both."""
+    (make,) = pydag.prefix_errors([Held(1, aux="a")], [Held(2, aux="b")])
+    text = r"pytree metadata[\s\S]*p\[0\][\s\S]*with metadata\n    'a'[\s\S]*metadata\n    'b'"
+    assert re.search(text, str(make("p")))
+
+
 # --- against optree, without sharing ---
 
 

@@ -186,6 +186,15 @@ def test_one_name_in_two_shards(tmp_path: Path) -> None:
     assert found(tmp_path) == [("error", f"b is stored in {shard(1)} and in {shard(2)}")]
 
 
+def test_a_directory_of_directories(tmp_path: Path) -> None:
+    """A directory without a model is an error that names those in it that have one."""
+    for name in ("empty", "inner"):
+        (tmp_path / name).mkdir()
+    write_file(tmp_path / "inner", {"a": E})
+    with pytest.raises(ValueError, match=r"Give a directory in it: inner$"):
+        check(tmp_path)
+
+
 def test_an_index_names_what_is_not_there(tmp_path: Path) -> None:
     """A missing file, a missing array and an array in another file are errors."""
     write_shards(tmp_path, {"a": E}, {"b": numbers(5)}, index={"gone": "other.safetensors"})

@@ -17,7 +17,7 @@ import pytest
 np = pytest.importorskip("numpy")
 safetensors = pytest.importorskip("safetensors")
 ml_dtypes = pytest.importorskip("ml_dtypes")
-from operations import needs_posix
+from operations import needs_posix, run_apart
 from safetensors.numpy import load_file, save_file
 
 import pydag
@@ -319,7 +319,7 @@ def test_other_types_and_shapes(path: Path, w: Any) -> None:
 def test_only_without_like(path: Path, tied: Any) -> None:
     """What wasn't asked for is None, so that `dag_combine` fits; sharing is kept."""
     save(path, tied)
-    found = load(path, only="*encoder*w*")
+    found = load(path, only=["*encoder*w*", int])
     assert found["encoder"] == {"w": found["decoder"][0], "b": None}
     assert found["encoder"]["w"] is found["decoder"][0]
     assert found["decoder"][1] is None
@@ -334,6 +334,40 @@ def test_only_with_like(path: Path, tied: Any) -> None:
     assert found["decoder"][1] is like["decoder"][1]
     save_file({"encoder.w": tied["decoder"][0], "else": np.ones(1)}, path)
     assert load(path, like, only="*['w']")["decoder"][0].shape == (2, 3)
+
+
+def test_a_long_difference_of_configuration(path: Path, w: Any) -> None:
+    """The warning about configuration that differs shows a few places, and counts the others."""
+    save(path, [Block(w, i, "old") for i in range(30)])
+    with pytest.warns(UserWarning, match=r"'old' in the file, 'new' in the code\n  and \d+ more\n"):
+        load(path, [Block(w, i, "new") for i in range(30)])
+
+
+def test_an_array_that_others_call_value(path: Path, w: Any) -> None:
+    """A file of a library whose variables hold a `value` is read into the plain array."""
+    save_file({"dense.kernel.value": w}, path)
+    like = {"dense": {"kernel": np.zeros_like(w)}}
+    assert load(path, like)["dense"]["kernel"].tolist() == w.tolist()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_types_of_ml_dtypes_where_nobody_imported_it(path: Path, is_there: bool) -> None:
+    """Reading bfloat16 imports ml_dtypes, or says that it is missing; a check does without."""
+    arrays = [np.arange(2048).reshape(64, 32).astype(ml_dtypes.bfloat16) + i for i in range(2)]
+    save_file(dict(zip(("model.embed_tokens.weight", "lm_head.weight"), arrays, strict=True)), path)
+    (path.parent / "config.json").write_text('{"tie_word_embeddings": true}')
+    output = run_apart(f"""
+import sys
+if not {is_there}: sys.modules["ml_dtypes"] = None
+from pydag.files import check
+from pydag.files import load
+print(*[finding.text for finding in check({str(path)!r})])
+try: print(load({str(path)!r})["lm_head.weight"].dtype)
+except ImportError as error: print(error)
+""")
+    figures, answer = output.splitlines()
+    assert ("no correlation" in figures) == (not is_there)
+    assert answer.startswith("bfloat16" if is_there else "BF16 needs ml_dtypes: pip install")
 
 
 def test_a_file_that_is_not_ours(path: Path, w: Any) -> None:
@@ -447,6 +481,8 @@ def test_bad_aliases_of_others(path: Path, w: Any) -> None:
         ({"leaves": [{"scalar": "decoder.0"}] * 3}, r"leaves\[0\].*no single number"),
         ({"leaves": [{"value": {"class": "os.system"}}] * 3}, r"os.system"),
         ({"structure": None}, "the text"),
+        ({"leaves": [{"array": "a", "value": 1}] * 3}, "a name, or an object with one field"),
+        ({"leaves": [{"value": {"function": "os:system"}}] * 3}, r"leaves\[0\].*os:system"),
     ],
 )
 def test_bad_structures(path: Path, tied: Any, changes: dict[str, Any], field: str) -> None:

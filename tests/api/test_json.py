@@ -178,6 +178,12 @@ def test_deep_values_are_refused() -> None:
         deep = (deep,)
     with pytest.raises(TypeError, match="nested more than 100 deep"):
         dag_structure(Tagged(tag=deep)).to_json()
+    written: Any = 1
+    for _ in range(102):
+        written = {"tuple": [written]}
+    text = dag_structure(Tagged(tag="here")).to_json().replace('"here"', json.dumps(written))
+    with pytest.raises(ValueError, match="nested more than 100 deep"):
+        PyDagSpec.from_json(text)
 
 
 @pytest.mark.measures

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 
 import pydag
@@ -53,7 +54,11 @@ def test_deref_takes_the_graph_through_plain_vmap() -> None:
         assert system[0].slope is system[1].slope
         return sum(equation.error_by_branch() for equation in system)
 
-    errors = jax.vmap(error)(pydag.deref(equations(jnp.array([1.0, 2.0, 3.0]))))
+    derefed = pydag.deref(equations(jnp.array([1.0, 2.0, 3.0])))
+    accessors, leaves, _ = optree.tree_flatten_with_accessor(derefed)
+    for accessor, leaf in zip(accessors, leaves, strict=True):
+        assert accessor(derefed) is eval(accessor.codify("derefed")) is leaf
+    errors = jax.vmap(error)(derefed)
     assert errors.tolist() == [29.0, 5.0, 1.0]
 
 

@@ -37,6 +37,7 @@ def test_a_tied_array_is_in_it_once(library: Library) -> None:
     assert back["encoder"][0] is back["decoder"][0]
     assert back["encoder"][1]["b"].tolist() == [[6.0], [8.0]]
     assert back["z"].shape == ()
+    assert unravel != flat.shape
 
 
 def test_dtypes_come_back(library: Library) -> None:

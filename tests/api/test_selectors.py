@@ -125,6 +125,7 @@ def test_prefixes() -> None:
     ]
     assert selected([w, v], [True, False]) == [True, False]
     assert selected((w, v), (True, False)) == [True, False]
+    assert pydag.dag_map(str, [1, 2.0], where=int) == ["1", 2.0]
 
 
 def test_prefixes_along_every_path() -> None:
@@ -287,6 +288,7 @@ TIED = {"enc": SHARED, "head": {"w": w, "more": SHARED}}
         (TIED, "enc.*", "['enc']*"),
         (TIED, "head.w", "['head']['w']"),
         (TIED, "head/more/bias", "['head']['more'].bias"),
+        (NESTED, "params.den*.kernel", "['params']['den*']['kernel']"),
     ],
 )
 def test_what_a_pattern_may_mean(tree: Any, pattern: str, meant: str) -> None:
@@ -305,8 +307,14 @@ def test_the_nearest_path_is_one_of_all() -> None:
 
 
 def test_the_nearest_paths_are_those_of_the_pattern_that_is_meant() -> None:
-    """Where a pattern is suggested, the paths that are named are some that it matches."""
+    """Where a pattern is suggested, the paths that are named are some that it matches.
+
+    Nothing is suggested for an empty one.
+    """
     model = {"act": len, "blocks": [{"w": w}, {"w": v}]}
+    with pytest.raises(ValueError, match="no path matches the pattern ''") as caught:
+        dag_mask(MODEL, "")
+    assert "Did you mean" not in str(caught.value)
     said = r"exist: \['blocks'\]\[0\]\['w'\], \['blocks'\]\[1\]\['w'\]\n  Did you mean \"\*\['w'\]"
     with pytest.raises(ValueError, match=said):
         dag_mask(model, "**/w")

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -305,6 +306,12 @@ OTHERS: list[Callable[[Side], Any]] = [
     lambda side: side.leaf().flatten_up_to(tree=1),
     lambda side: side.leaf().transform(5),
     lambda side: side.leaf().transform(None, 5),
+    lambda side: side.structure([1, 2]).transform(
+        lambda spec: side.list([side.list([side.leaf(), side.leaf()])])
+    ),
+    lambda side: side.is_prefix(
+        side.structure(OrderedDict(b=2, a=1)), side.structure(OrderedDict(a=[1], b=[2]))
+    ),
     lambda side: side.leaf().traverse(5),
     lambda side: side.leaf().traverse([1], 5),
     lambda side: side.leaf().walk([1], None, 5),

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ np = pytest.importorskip("numpy")
 
 import pydag
 from pydag import view
+from pydag.files import save
+from pydag.views.file import file_view
 
 
 @pydag.register_fields(meta_fields=("name", "units"))
@@ -288,6 +291,8 @@ def test_hostile_leaves() -> None:
     ]
     assert str(view(object())).splitlines()[0] == "<object>"
     assert "UnnamedError" in str(view([UnnamedError()]))
+    nobody = type("Nobody", (), {"__class__": property(lambda _: 1 / 0)})
+    assert str(view([nobody()])).splitlines()[1] == "└─ [0]: <Nobody>"
 
 
 @pytest.mark.parametrize(
@@ -312,6 +317,20 @@ def test_each_kind(tree: Any, text: str) -> None:
     assert str(view(tree)).splitlines()[0] == text
 
 
+def test_a_damaged_file(tmp_path: Path) -> None:
+    """What can't be shown of a file is a ValueError that says why."""
+    path = str(tmp_path / "m.safetensors")
+    save(path, {"b": np.ones(1), "a": np.ones(2)})
+    content = Path(path).read_bytes().replace(rb"\"order\":[1,0]", rb"\"order\":[1,1]")
+    Path(path).write_bytes(content)
+    with pytest.raises(ValueError, match="the order must be a permutation of the keys"):
+        file_view(path)
+    with zipfile.ZipFile(path := str(tmp_path / "m.pt"), "w") as file:
+        file.writestr("m/data.pkl", b"hello")
+    with pytest.raises(ValueError, match=r"m\.pt': data\.pkl: malformed pickle"):
+        file_view(path)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # treescope looks at all of NumPy
 def test_treescope_and_rich(model: Any) -> None:
     """treescope and rich show a view by themselves."""
@@ -320,6 +339,8 @@ def test_treescope_and_rich(model: Any) -> None:
     assert "['encoder']: *0" in text
     assert "8192 parameters" in text
     assert "<treescope-" in treescope.render_to_html(view(model))
+    text = treescope.render_to_text(view([[0], [1]], limit=2))
+    assert text.startswith("list ([0]: list)\n... and 3 more objects; 5 objects, 2 leaves, ")
     console = pytest.importorskip("rich.console").Console(width=200, record=True, file=sys.stderr)
     console.print(view(model))
     assert console.export_text().strip() == TEXT

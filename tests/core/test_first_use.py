@@ -97,8 +97,9 @@ print(second.reref(second.deref([w, w])), first.dag_copy([w, w]))
 
 
 @pytest.mark.skipif(sys.version_info < (3, 13), reason="it can't be made from Python before")
-def test_second_interpreter_is_refused() -> None:
+def test_second_interpreter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interpreter that shares extension modules gets an ImportError; the first one works on."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # which can't start in it, either
     source = """
 import _interpreters as interpreters
 import pydag

@@ -167,6 +167,9 @@ def test_a_copy_of_the_module_with_a_namespace() -> None:
         pydag.dag.reexport(namespace="joined copy", module="no name")
     with pytest.raises(TypeError, match="must be a string"):
         pydag.dag.reexport(namespace=1)  # type: ignore[arg-type]  # meant
+    module = pydag.dag.reexport(namespace=EVERY)
+    assert module.__name__ == f"{__name__}.dag"
+    assert module.leaves([1, [2]]) == [1, 2]
 
 
 def test_all_entries() -> None:

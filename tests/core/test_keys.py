@@ -56,6 +56,7 @@ def test_order_survives_every_operation(cls: Any) -> None:
         ([None, 3, (1, 2), "x"], None),
         ([1.5, 1, 0.5], [0.5, 1, 1.5]),
         ([True, 0], [0, True]),
+        ([("x" * 9, 1), ("x" * 9, "a")], None),
     ],
 )
 def test_mixed_keys(keys: list[Any], sorted_keys: list[Any] | None) -> None:
@@ -361,6 +362,7 @@ RUNS: dict[str, list[Any]] = {
     "tuples": [(i % 3, f"k{i}") for i in range(9)],
     "tuples that begin others": [(), (1,), (1, 2), (1, 2, 3), (0, 5)],
     "tuples of equal first items": [("w", i) for i in range(20)],
+    "tuples that begin others, in pairs": [(f"{i // 2}" * 9, *"y" * (i % 2)) for i in range(8)],
     "tuples whose first items are equal objects": [(str(10**9), i) for i in range(5)],
     "tuples of large ints": [(2**70, i) for i in range(4)] + [(2**71, 0), (-(2**70), 3)],
     "floats": [1.5, -2.0, 0.0, 3],

@@ -114,7 +114,10 @@ LONG: dict[str, Any] = {
     "long repr": Long(),
     "in a list": [Long()] * 100,
     "in a tuple": Point(Long(), Long()),
+    "fields without names": type("Unnamed", (tuple,), {"_fields": 5})((Long(), 1)),
     "broken repr": Broken(),
+    "broken class": type("Nobody", (), {"__class__": property(lambda _: 1 / 0)})(),
+    "dicts in dicts": [{"a": {"b": {"c": {"d": {"e": {"f": Long()}}}}}}],
     "class": type("X" * 10**5, (), {}),
     "instance": type("X" * 10**5, (), {})(),
     "bytes": b"x" * 10**6,
@@ -304,6 +307,7 @@ def test_a_class_that_was_defined_again() -> None:
 
 P: Any = pydag  # what follows are mistakes
 CORE: Any = _core
+PAIR = pydag.dag_structure([1, 2])
 
 
 @pytest.mark.parametrize(
@@ -321,6 +325,8 @@ CORE: Any = _core
         ),
         (lambda: P.dag_leaves([1], namespace="\ud800"), ValueError, "Use a name without one"),
         (lambda: P.dag_leaves([1], nothing=1), TypeError, "unexpected keyword argument"),
+        (lambda: P.dag_flatten_one_level(Broken()), ValueError, "node: <.*Broken>"),
+        (lambda: P.dagspec_structseq((1, 2)), ValueError, "Expected a PyStructSequence"),
         (lambda: CORE.leaves([1], nothing=1), TypeError, "unexpected keyword argument"),
         (lambda: CORE.publish("nothing", len, (), (), 0, 0, False, ""), ValueError, "no function"),
         (
@@ -329,6 +335,31 @@ CORE: Any = _core
             "1 parameters, 0 defaults",
         ),
         (lambda: CORE.structseq_fields(int), TypeError, "Expected a class of struct sequences"),
+        (lambda: CORE.structseq_fields(5), TypeError, "an argument has the wrong type: 5"),
+        (lambda: CORE.unregister(Settings, 5), TypeError, "namespace must be a string, got 5"),
+        (lambda: CORE.json_object([(1, 2)]), TypeError, "pairs of a name and a value"),
+        (lambda: CORE.are_same_objects(5, []), TypeError, "two lists or tuples, not int and list"),
+        (lambda: CORE.broadcast_leaves(PAIR, [1], PAIR), ValueError, "has 2 leaves, got 1"),
+        (lambda: CORE.make_result((PAIR, [], None), ()), TypeError, "sources must be a tuple"),
+        (lambda: CORE.make_result(PAIR, {1}), TypeError, r"a tuple or a list, got \{1\}"),
+        (lambda: CORE.make_updated(None, (1, 2)), TypeError, r"a plan and leaves, got \(1, 2\)"),
+        (
+            lambda: CORE.fill_result(CORE.make_result((PAIR, (0, 9), None), (1, 2)), (1,), None),
+            IndexError,
+            "too few leaves",
+        ),
+        (
+            lambda: CORE.carry_out(
+                CORE.update_plan(spec=PAIR, positions=(0,), writers=None), [1, 2], [1, 2]
+            ),
+            TypeError,
+            r"1 positions for \[1, 2\]",
+        ),
+        (
+            lambda: P.dag_rewrite(type("Pairs", (), {"items": lambda _: [(int,)]})(), 1),
+            TypeError,
+            r"the items\(\) of a mapping must be pairs",
+        ),
         (
             lambda: P.register_pydag_node(Settings, list, list, namespace=3),
             TypeError,
@@ -348,6 +379,11 @@ def test_wrong_arguments(call: Any, error: type[Exception], words: str) -> None:
 
 
 def test_a_key_with_a_surrogate() -> None:
-    """Text that has no UTF-8 is shown with escapes."""
+    """Text that has no UTF-8 is shown with escapes, also as the name of an attribute."""
     with pytest.raises(ValueError, match=r"\\ud800"):
         pydag.dag_map(lambda x, y: x, {"\ud800": [1]}, {"\ud800": (1,)})
+    node = type("Node", (), {})()
+    pydag.register_fields(type(node))
+    vars(node)["\ud800"] = [node]
+    with pytest.raises(pydag.CycleError, match=r"tree\.\\ud800\[0\] is the"):
+        pydag.dag_leaves(node)

@@ -155,3 +155,7 @@ def test_specs_of_two_namespaces() -> None:
         pydag.dagspec_list([one, other], namespace="of specs")
     with pytest.raises(ValueError, match="with namespace 'of others', got 'of specs'"):
         pydag.dagspec_list([one], namespace="of others")
+    with pytest.raises(ValueError, match=r"same namespace, got 'of specs' vs\. 'of others'"):
+        one.compose(other)
+    with pytest.raises(ValueError, match="with namespace 'of specs', got 'of others'"):
+        one.transform(None, lambda _: other)

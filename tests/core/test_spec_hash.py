@@ -182,14 +182,14 @@ def test_class_that_gets_another_name() -> None:
 
 
 PROGRAM = """
-import collections, time
+import collections, sys, time
 import pydag
 @pydag.register_fields(meta_fields=("m",))
 class Layer: pass
 layer = Layer(); layer.w = 1; layer.m = "relu"
 tree = {"b": [0], "a": {"中": 1, 2: 3}, "\\U0001f600" * 9: ()}
 print(hash(pydag.dag_structure(tree)))
-tree = [tree, layer, collections.namedtuple("T", "x y")(1, 2), time.gmtime(0)]
+tree = [tree, layer, collections.namedtuple("T", "x y")(1, 2), time.gmtime(0), sys.float_info]
 print(hash(pydag.dag_structure(tree)))
 """
 

@@ -467,6 +467,7 @@ def test_in_every_namespace() -> None:
 
     tree_util.register_pytree_node(Anywhere, lambda x: ((), None), lambda _, c: Anywhere())
     assert pydag.dag_leaves(Anywhere(), namespace="some namespace") == []
+    assert pydag.register_pydag_node.get(namespace="some namespace")[Anywhere].type is Anywhere
 
 
 def test_partial() -> None:

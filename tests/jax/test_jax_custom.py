@@ -389,6 +389,28 @@ def test_a_rule_that_returns_the_cotangent_that_it_got(name: str, wrap: Any) -> 
     )
 
 
+def test_a_rule_of_a_tree_with_a_ref() -> None:
+    """A ref that a function with a rule returns has no cotangent: there the rule gets None."""
+    got = []
+
+    def backward(_: None, cotangent: Any) -> Any:
+        got.append(cotangent["ref"])
+        return (cotangent,)
+
+    same = jaxinterop.custom_vjp(lambda tree: tree)
+    same.defvjp(lambda tree: (tree, None), backward)
+    tree = {"ref": jax.new_ref(jnp.ones(2)), "x": jnp.ones(2)}
+    found = jaxinterop.grad(lambda tree: (2 * same(tree)["x"]).sum())(tree)
+    assert (found["ref"], found["x"].tolist(), got) == (None, [2.0, 2.0], [None])
+
+
+def test_rules_of_a_function_that_defines_its_own() -> None:
+    """Methods of the function that define rules, as `def_vmap`, are found on the wrapped one."""
+    doubled = jax.custom_batching.custom_vmap(lambda x: 2 * x)
+    wrapped: Any = jaxinterop.custom_jvp(doubled)
+    assert wrapped.def_vmap == doubled.def_vmap
+
+
 def test_a_rule_that_changes_the_cotangent_adds_up_itself() -> None:
     """A rule that doesn't is an error, whose cure works."""
 

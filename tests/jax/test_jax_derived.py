@@ -9,10 +9,11 @@ import json
 import pickle
 import re
 import sys
+import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -266,6 +267,31 @@ def test_derive_from_has_the_value() -> None:
     assert float(pj.resolved(scale)) == pytest.approx(0.5)
     lower = pj.derive_from(jnp.tril, lambda x: x, W, k=-1)
     assert pj.resolved(lower).tolist() == jnp.tril(W, -1).tolist()
+    for _ in range(4):
+        lower = pj.Derived(jnp.negative, lower)
+    assert repr(lower) == "Derived(negative, negative(negative(negative(...))))"
+
+
+def test_wrappers_of_paramax_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where paramax is imported, `resolved` unwraps its wrappers, too."""
+
+    class Wrapper:
+        def unwrap(self) -> str:
+            return "unwrapped"
+
+    paramax = types.SimpleNamespace(AbstractUnwrappable=Wrapper)
+    monkeypatch.setitem(sys.modules, "paramax", cast(Any, paramax))
+    assert pj.resolved([Wrapper(), W]) == ["unwrapped", W]
+
+
+def test_resolve_arguments_of_a_generator() -> None:
+    """A generator would run when nothing is resolved any more, so it is a TypeError with a cure."""
+
+    def items(model: Any) -> Any:
+        yield model
+
+    with pytest.raises(TypeError, match=r"Write model = pj\.resolved\(model\)"):
+        pj.resolve_arguments(items)
 
 
 def test_resolve_arguments_of_a_function() -> None:

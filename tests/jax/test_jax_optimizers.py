@@ -344,6 +344,24 @@ def test_what_wants_more_than_a_dict() -> None:
         pj.optimizer(0.1)
 
 
+def test_further_arguments_of_an_update() -> None:
+    """Trees like the model become dicts, in tuples, too; functions of it get it, or any value."""
+    got: list[Any] = []
+
+    def update(updates: Any, state: Any, params: Any = None, *, more: Any, f: Any) -> Any:
+        got.extend([more, f(params), f(3)])
+        return updates, state
+
+    def f(x: Any) -> Any:
+        return x if x == 3 else x["a"] is x["b"][0]
+
+    w = jnp.ones(2)
+    model = {"a": w, "b": [w]}
+    tx = pj.optimizer(optax.GradientTransformationExtraArgs(lambda _: (), update))
+    tx.update(model, tx.init(model), model, more=("text", model), f=f)
+    assert (got[0][0], list(got[0][1]), *got[1:]) == ("text", ["a"], True, 3)
+
+
 def with_more() -> dict[str, Any]:
     """The layers, with a counter, a key, a flag and a function."""
     rest = {"steps": jnp.int32(7), "key": jax.random.key(0), "flag": True, "f": jnp.tanh}

@@ -263,6 +263,15 @@ def test_a_mask_without_a_model(selection: Any) -> None:
         pj.mask(selection, Held())
 
 
+def test_a_mask_of_flags_as_arrays() -> None:
+    """In a mask that was mapped from a module, its arrays are flags; its numbers select nothing."""
+    held = Held()
+    mask = jax.tree.map(lambda x: np.array(x.ndim > 0), held)
+    assert pydag.dag_mask(held, mask).w is True
+    with pytest.raises(TypeError, match="a prefix of booleans, or a list of such, got 1"):
+        pydag.dag_mask([1, 2], [np.array(True), 1])
+
+
 def model() -> dict[str, Any]:
     """Two layers with one weight; a counter, a flag, a key, and what JAX can't trace."""
     w = jnp.float32(3.0)

@@ -338,6 +338,16 @@ def test_it_is_a_function() -> None:
         method = pj.jit(lambda self, x: 2 * x, static_argnums=0)
 
     assert Owner().method(jnp.ones(2)).tolist() == [2, 2]
+    without_signature: Any = pj.jit(dict)
+    assert without_signature(a=1.0) == {"a": 1.0}
+    parts: Any = function.__code__, function.__globals__, "copy", None, function.__closure__
+    copy = types.FunctionType(*parts)
+    assert (copy(jnp.ones(2)).tolist(), copy(1.0, b=2.0).item()) == ([2, 2], 3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'c'"):
+        copy(1.0, c=2.0)
+    parts[-1][0].cell_contents = None
+    with pytest.raises(TypeError):
+        function(1.0)
     ref = weakref.ref(function)
     del function
     gc.collect()

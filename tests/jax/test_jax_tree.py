@@ -229,6 +229,20 @@ def test_paths_are_in_the_words_of_jax() -> None:
     named = pj_tree.map_with_path(lambda path, x: jax.tree_util.keystr(path), [1.0, [2.0]])
     assert named == ["[0]", ["[1][0]"]]
 
+    class Unnamed:
+        def __init__(self, w: Any) -> None:
+            self.w = w
+
+    jax.tree_util.register_pytree_node(Unnamed, lambda x: ((x.w,), None), lambda _, c: Unnamed(*c))
+    node = Unnamed(1.0)
+    options: Any = {"is_leaf": lambda path, _: len(path) > 2, "is_leaf_takes_path": True}
+    found = pj_tree.map_with_path(
+        lambda path, x: jax.tree_util.keystr(path), [node, node], **options
+    )
+    assert (found[0] is found[1], found[0].w) == (True, "[0][<flat index 0>]")
+    with pytest.raises(TypeError, match=r"doesn't say how the children of .*Unnamed'> are got"):
+        pydag.dag_accessors(node)[0](node)
+
 
 def test_is_leaf() -> None:
     """What `is_leaf` keeps whole is data, None as well; it may ask for paths."""

@@ -847,6 +847,8 @@ def test_options_that_pydag_refuses() -> None:
         pj.jit(lambda tree: tree, static=[True, False])([1, 2])
     with pytest.raises((TypeError, ValueError)):
         pj.vmap(lambda x: x, out_axes="first")(jnp.ones(2))
+    with pytest.raises(TypeError, match="vmap out_axes has 'first' for an array"):
+        pj.vmap(lambda x: [x, x + 1], out_axes=[0, "first"])(jnp.ones(2))
 
 
 def test_derived_values_in_a_dag() -> None:

@@ -138,7 +138,7 @@ def _variables(cls: type, entry: Any) -> Known | None:
     if entry.to_iter is not library._variable_flatten or not isinstance(build, functools.partial):
         return None
     if build.func is not library._variable_unflatten or build.args[0] is not cls or build.keywords:
-        return None
+        return None  # pragma: no cover: another flax
     set_raw_value = library.Variable.set_raw_value
 
     def write(variable: Any, _: Any, children: Sequence[Any]) -> None:
