@@ -57,7 +57,7 @@ def dag_copy(
             raise TypeError("dag_copy takes `leaf` or `deep`, not both")
         copied = _core.deep_copy(tree, copy.deepcopy, is_leaf=is_leaf, **options)
     elif leaf is not None:
-        copied = _core.map(leaf, tree, (), is_leaf=is_leaf, **options)
+        copied = _core.map(leaf, tree, (), None, is_leaf=is_leaf, **options)
     else:
         copied = _core.copy(tree, is_leaf=is_leaf, **options)
     return copied

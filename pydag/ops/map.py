@@ -120,7 +120,7 @@ def dag_map_with_path(
     >>> dag_map_with_path(lambda path, x: (path, x), {"a": [7]})
     {'a': [(('a', 0), 7)]}
     """
-    return _core.map_with_path_where(func, tree, rests, _chosen(where, options), **options)
+    return _core.map_with_path(func, tree, rests, _chosen(where, options), **options)
 
 
 @with_options
@@ -185,7 +185,7 @@ def dag_map_with_accessor(
     >>> dag_map_with_accessor(lambda accessor, x: accessor.codify("tree"), {"a": [7]})
     {'a': ["tree['a'][0]"]}
     """
-    return _core.map_with_accessor_where(func, tree, rests, _chosen(where, options), **options)
+    return _core.map_with_accessor(func, tree, rests, _chosen(where, options), **options)
 
 
 @with_options

@@ -13,11 +13,15 @@
 
 namespace pydag {
 
+// For which leaves an operation runs, its last own argument. If it is no None and no class, the definition is called.
+struct Select : nb::handle {};
+
 template <class>
 struct Parameters;
 template <class Result, class... All>
 struct Parameters<Result (*)(All...)> {
     static constexpr bool have_options = (std::is_same_v<std::remove_cvref_t<All>, FlattenOptions> || ... || false);
+    static constexpr bool have_select = (std::is_same_v<All, Select> || ... || false);
     static constexpr size_t count = sizeof...(All) - have_options;  // without the options, which come last
     template <size_t i>
     using At = std::remove_cvref_t<std::tuple_element_t<i, std::tuple<All...>>>;
@@ -30,7 +34,7 @@ using Arguments = PyObject *const *;
 // The value for a parameter of type T. The caller owns the argument as long as the function runs.
 template <class T>
 decltype(auto) converted(PyObject *argument) {
-    if constexpr (std::is_same_v<T, nb::handle>) return nb::handle(argument);
+    if constexpr (std::is_same_v<T, nb::handle> || std::is_same_v<T, Select>) return T{argument};
     else if constexpr (std::is_same_v<T, Structure>) return spec_of(argument).structure();
     else {
         T value{};
@@ -93,8 +97,11 @@ PyObject *public_entry(PyObject *, Arguments given, Py_ssize_t num_given, PyObje
     nb::object rests;
     return slot<PyObject *>(nullptr, [&] {
         // GCOVR_EXCL_START: as above
-        if (!function.bind(given, static_cast<size_t>(num_given), keywords, ParametersOf<operation>::count, bound,
-                           options, rests)) [[unlikely]]
+        constexpr size_t kCount = ParametersOf<operation>::count;
+        bool fits = function.bind(given, static_cast<size_t>(num_given), keywords, kCount, bound, options, rests);
+        if constexpr (ParametersOf<operation>::have_select)
+            fits = fits && (bound[kCount - 1] == Py_None || PyType_CheckExact(bound[kCount - 1]));
+        if (!fits) [[unlikely]]
             return function.run_definition(given, static_cast<size_t>(num_given), keywords);
         return run<operation, asks_names>(bound, options).release().ptr();
         // GCOVR_EXCL_STOP

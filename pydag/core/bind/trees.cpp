@@ -58,14 +58,9 @@ nb::object flatten_with_accessors(nb::handle tree, const FlattenOptions &options
 }
 
 template <Extra extra>
-nb::object map_with(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options) {
-    return map(function, tree, rests, options, extra);
-}
-
-template <Extra extra>
-nb::object map_where_with(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select,
-                          const FlattenOptions &options) {
-    return map_where(function, tree, rests, select, options, extra);
+nb::object map_with(nb::handle function, nb::handle tree, nb::handle rests, Select select,
+                    const FlattenOptions &options) {
+    return map(function, tree, rests, select, options, extra);
 }
 
 template <Extra extra>
@@ -111,9 +106,7 @@ const Operation operations[] = {
     nameless<map_with<Extra::kNone>>("map"),
     operation_of<map_with<Extra::kPath>>("map_with_path"),
     operation_of<map_with<Extra::kAccessor>>("map_with_accessor"),
-    operation_of<map_where_with<Extra::kNone>>("map_where"),
-    operation_of<map_where_with<Extra::kPath>>("map_with_path_where"),
-    operation_of<map_where_with<Extra::kAccessor>>("map_with_accessor_where"),
+    operation_of<map_with<Extra::kNone>>("map_where"),
     operation_of<for_each_with<Extra::kNone>>("for_each"),
     operation_of<for_each_with<Extra::kPath>>("for_each_with_path"),
     operation_of<for_each_with<Extra::kAccessor>>("for_each_with_accessor"),

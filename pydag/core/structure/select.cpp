@@ -185,7 +185,9 @@ nb::object leaves_below(const Structure &structure, nb::handle is_meant) {
     const auto is_class_meant = [&](Kind kind, PyObject *const *refs) {
         const nb::object type = type_of(kind, refs);
         const auto [found, is_new] = known.try_emplace(type.ptr(), false);
-        if (is_new) found->second = checked(PyObject_IsTrue(call(is_meant, type).ptr())) != 0;
+        if (is_new && PyType_Check(is_meant.ptr()))
+            found->second = checked(PyObject_IsSubclass(type.ptr(), is_meant.ptr())) != 0;
+        else if (is_new) found->second = checked(PyObject_IsTrue(call(is_meant, type).ptr())) != 0;
         return found->second;
     };
     const DownwardOrder order(structure);

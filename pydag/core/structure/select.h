@@ -13,7 +13,7 @@ namespace pydag {
 nb::object leaves_by_path(const Structure &structure, nb::handle pattern, uint32_t depth);
 
 // A list with a bool for each leaf: whether it lies below a node of a class for which `is_meant`, which is called once
-// for each class, returns true.
+// for each class, returns true; or which is a subclass of `is_meant`, if that is a class.
 nb::object leaves_below(const Structure &structure, nb::handle is_meant);
 
 // The leaves that belong to modules: two tuples of leaf numbers, ascending, the leaves that belong to a module along

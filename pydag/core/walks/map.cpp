@@ -4,8 +4,10 @@
 #include "base/constants.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/tuples.h"
 #include "spec/spec.h"
 #include "structure/cursor.h"
+#include "structure/select.h"
 #include "walks/fold_structure.h"
 
 #include <memory>
@@ -86,17 +88,25 @@ private:
     }
 
     void read_selection(nb::handle select) {
-        nb::object leaves = checked(PyList_New(structure_.num_leaves));
-        for (uint32_t i = 0; i < structure_.num_leaves; ++i)
-            PyList_SET_ITEM(leaves.ptr(), i, incref(parts_.leaves()[i]));
+        if (PyType_Check(select.ptr())) return select_class(select);
         spec_ = parts_.take_spec();
         structure_ = spec_of(spec_).structure();
-        const nb::object answers = checked(PySequence_Tuple(call(select, leaves, spec_).ptr()));
+        const nb::object answers = checked(
+            PySequence_Tuple(call(select, tuple_of(parts_.leaves().data(), structure_.num_leaves), spec_).ptr()));
         if (static_cast<size_t>(PyTuple_GET_SIZE(answers.ptr())) != structure_.num_leaves)
             fail(PyExc_ValueError, "%zu leaves, and %zd answers for them", size_t{structure_.num_leaves},
                  PyTuple_GET_SIZE(answers.ptr()));
         for (uint32_t i = 0; i < structure_.num_leaves; ++i)
             selected_.push_back(PyTuple_GET_ITEM(answers.ptr(), i) == Py_True);
+    }
+
+    void select_class(nb::handle type) {
+        for (uint32_t i = 0; i < structure_.num_leaves; ++i)
+            selected_.push_back(checked(PyObject_IsInstance(parts_.leaves()[i], type.ptr())) != 0);
+        if (std::all_of(selected_.begin(), selected_.end(), [](bool is_it) { return is_it; })) return;
+        const nb::object below = leaves_below(structure_, type);
+        for (uint32_t i = 0; i < structure_.num_leaves; ++i)
+            if (PyList_GET_ITEM(below.ptr(), i) == Py_True) selected_[i] = true;
     }
 
     nb::handle function_;
@@ -113,34 +123,25 @@ private:
     size_t next_ = 0;
 };
 
-uint32_t position_of_leaf(const Structure &structure, uint32_t leaf) {
-    Cursor at(structure);
-    while (!at.node().is_leaf() || at.leaf() < leaf) at.step();
-    return at.position();
-}
-
 // The result for this leaf, which must be the next one.
 nb::object next_answer(Rows &rows, uint32_t leaf) {
     try {
         return rows.next();
     } catch (...) {
-        const Structure &structure = rows.structure();
-        rethrow_at(structure, position_of_leaf(structure, leaf), "mapping");
+        Cursor at(rows.structure());
+        while (!at.node().is_leaf() || at.leaf() < leaf) at.step();
+        rethrow_at(rows.structure(), at.position(), "mapping");
     }
-}
-
-bool has_callbacks(const Structure &structure) {
-    return std::any_of(structure.nodes, structure.nodes + structure.num_nodes,
-                       [](Node node) { return is_callback(node.kind); });
 }
 
 }  // namespace
 
-nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select,
-                     const FlattenOptions &options, Extra extra) {
+nb::object map(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
+               Extra extra) {
     Rows rows(function, tree, rests, select, options, extra);
     const Structure &structure = rows.structure();
-    if (has_callbacks(structure)) {
+    const auto runs_code = [](Node node) { return is_callback(node.kind); };
+    if (std::any_of(structure.nodes, structure.nodes + structure.num_nodes, runs_code)) {
         MadeOnce once;
         return fold_structure(structure, "mapping", [&](const VisitedNode &at, Stack &results) {
             const Node node = at.node;
@@ -158,10 +159,6 @@ nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb:
         answers.push_reserved(next_answer(rows, i).release().ptr());
     }
     return unflatten(structure, answers.data(), "mapping");
-}
-
-nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra) {
-    return map_where(function, tree, rests, nb::none(), options, extra);
 }
 
 void for_each(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,

@@ -5,7 +5,7 @@
 //   Flattened                   takes a tree apart: its leaves and its structure (flatten.h)
 //   unflatten                   builds a tree from these
 //   copy, deep_copy             build the same tree with new containers, and with new leaves
-//   map, map_where, for_each    call a function once for each leaf
+//   map, for_each               call a function once for each leaf
 //   make_iterator               gives one leaf at a time
 //   match, match_rest           find what another tree has in the place of each leaf
 //   write_leaves, update        write other leaves into the objects of a tree
@@ -30,8 +30,8 @@ nb::object unflatten(const Structure &structure, nb::handle leaves);
 
 // New containers, the same leaves, the same sharing.
 nb::object copy(nb::handle tree, const FlattenOptions &options);
-// The same by the structure that the tree had last. Null if it has another one, if a signal waits, if something is
-// wrong, or if it may have only values as leaves and has another one.
+// The same without Python code. Null if the tree hasn't the structure that it had last, if a signal waits, or if
+// something is wrong. `only_values`: any structure of dicts, lists and tuples, but no leaf that `copy.deepcopy` copies.
 nb::object copy_known(nb::handle tree, const FlattenOptions &options, bool only_values);
 // New containers and new leaves, but for those that `copy.deepcopy` returns as they are.
 // `copier`: `copy.deepcopy`, which gets each leaf that the core can't copy, and a memo that knows the containers.
@@ -39,13 +39,12 @@ nb::object deep_copy(nb::handle tree, nb::handle copier, const FlattenOptions &o
 
 // Calls a function once for each distinct leaf, and replaces the leaves by the results. `rests`: a tuple of trees that
 // are matched against `tree`; the function gets their answers behind the leaf. Where a class has an unflatten function,
-// the function runs while the result is being built, as optree's does.
+// the function runs while the result is being built, as optree's does. `select`: for which leaves the function is
+// called; the others stay as they are. None: all. A class: its instances, and what lies below such a node. A function:
+// `select(leaves, spec)` returns a list of bools, one for each leaf.
 enum class Extra { kNone, kPath, kAccessor };  // an argument of the function before the leaf
-nb::object map(nb::handle function, nb::handle tree, nb::handle rests, const FlattenOptions &options, Extra extra);
-// The function is called only for some leaves: `select(leaves, spec)` returns a list of bools, one for each leaf;
-// `select` may be None, which means all. The other leaves stay as they are.
-nb::object map_where(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select,
-                     const FlattenOptions &options, Extra extra);
+nb::object map(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
+               Extra extra);
 // The same without a result: results of the function are dropped.
 void for_each(nb::handle function, nb::handle tree, nb::handle rests, nb::handle select, const FlattenOptions &options,
               Extra extra);

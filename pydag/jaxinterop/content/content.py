@@ -27,6 +27,9 @@ from .static import check, leaves_of_modules, remember, remembered, static_posit
 
 PLAIN = Options()
 
+Flat = tuple[list[Leaf], PyDagSpec, tuple[int, ...] | None]
+"""All leaves of a tree, its structure, and the positions of the static leaves if remembered."""
+
 
 @jax.tree_util.register_static
 class Content:
@@ -166,6 +169,7 @@ def take_apart(
     by_tuples: bool = False,
     is_leaf: IsLeaf | None = None,
     has_names: bool = True,
+    flat: Flat | None = None,
 ) -> tuple[list[Leaf], Content]:
     """The traced leaves of a tree, each distinct one once, and its content.
 
@@ -176,17 +180,21 @@ def take_apart(
             place.
         is_leaf: Asked once per distinct object before it is opened. What it keeps whole is traced.
         has_names: Whether paths have names. To ask classes of JAX's registry for them takes long.
+        flat: The tree, if the caller has flattened it without options.
     """
     namespace, identity = options.namespace, options.identity
     if by_tuples and identity == "all":
         tree = with_variables(tree, namespace)
     given = (tree, roots) if has_names else (tree,)
     flatten: Any = _core.flatten_at if has_names else _core.flatten
-    leaves, spec = flatten(*given, is_leaf=is_leaf, namespace=namespace, identity=identity)
-    if by_tuples:
-        leaves = [x.array if type(x) is Variable else x for x in leaves]
     is_plain = options.static is None and is_leaf is None
-    positions = remembered(leaves, spec) if is_plain else None
+    if flat is None:
+        leaves, spec = flatten(*given, is_leaf=is_leaf, namespace=namespace, identity=identity)
+        if by_tuples:
+            leaves = [x.array if type(x) is Variable else x for x in leaves]
+        positions = remembered(leaves, spec) if is_plain else None
+    else:
+        leaves, spec, positions = flat
     if positions is None:
         selected: list[int] = []
         if options.static is not None:
@@ -231,4 +239,6 @@ def with_variables(tree: Dag, namespace: str) -> Dag:
         is_own = type(leaf) is jax_private.ArrayImpl or (is_array and not jax_private.is_ref(leaf))
         return Variable(leaf) if is_own else leaf
 
-    return _core.map(variable, tree, (), is_leaf=is_kept, namespace=namespace, identity="nodes")
+    return _core.map(
+        variable, tree, (), None, is_leaf=is_kept, namespace=namespace, identity="nodes"
+    )

@@ -8,8 +8,10 @@ from typing import Any, cast, overload
 
 import jax
 
-from pydag.jaxinterop.content.content import Content, take_apart
+import pydag._core as _core
+from pydag.jaxinterop.content.content import Content, Flat, take_apart
 from pydag.jaxinterop.content.leaves import copied, is_number
+from pydag.jaxinterop.content.static import leaves_of_modules, remembered
 from pydag.jaxinterop.foreign.jax_private import is_ref
 from pydag.jaxinterop.help import with_wrapper_options
 from pydag.jaxinterop.typed import T
@@ -22,12 +24,23 @@ from pydag.typing import Builtin, Dag, IsLeaf, Leaf
 from .treedef import Structure, rows_of
 
 
-def _apart(tree: Dag, is_leaf: IsLeaf | None) -> tuple[list[Leaf], Content]:
+def _apart(
+    tree: Dag, is_leaf: IsLeaf | None, flat: Flat | None = None
+) -> tuple[list[Leaf], Content]:
     """The data of a tree, and its content. Names are only looked up for an error."""
     try:
-        return take_apart(tree, is_leaf=is_leaf, has_names=False)
+        return take_apart(tree, is_leaf=is_leaf, has_names=False, flat=flat)
     except (TypeError, ValueError):
         return take_apart(tree, is_leaf=is_leaf)
+
+
+def _flat(tree: Dag) -> Flat | None:
+    """The tree, flattened; None if `_apart` is to raise an error."""
+    try:
+        leaves, spec = _core.flatten(tree)
+    except (TypeError, ValueError):
+        return None
+    return leaves, spec, remembered(leaves, spec)
 
 
 @short_tracebacks
@@ -89,7 +102,13 @@ def map(f: Callable[..., Any], tree: Dag, *rest: Dag, is_leaf: IsLeaf | None = N
     """
     check_function("map", f, tree)
     if not rest:
-        found, content = _apart(tree, is_leaf)
+        flat = None if is_leaf else _flat(tree)
+        static = flat[2] if flat else None
+        if flat and static is not None and not any(leaves_of_modules(flat[1])):
+            # To make a content would take longer than all the rest.
+            mapped = [leaf if i in static else f(leaf) for i, leaf in enumerate(flat[0])]
+            return _core.unflatten(flat[1], mapped)
+        found, content = _apart(tree, is_leaf, flat)
         return content.build_mapped([f(leaf) for leaf in found])
     found, content = take_apart(tree, is_leaf=is_leaf)
     rows = rows_of(content, found, rest)

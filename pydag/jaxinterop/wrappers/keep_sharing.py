@@ -71,7 +71,7 @@ def keep_sharing(
                     return unpack(part, refs)
                 return part.tree if type(part) is Dag else part
 
-            return _core.map(build, found, (), is_leaf=lambda x: type(x) in (Packed, Dag))
+            return _core.map(build, found, (), None, is_leaf=lambda x: type(x) in (Packed, Dag))
 
         return call
 
