@@ -137,6 +137,30 @@ def test_random_graphs(start: int) -> None:
             assert difference(ours, copy.deepcopy(root), root) == "", seed
 
 
+def test_random_graphs_of_values() -> None:
+    """Copies of containers that hold nothing but values are shared as `copy.deepcopy` does."""
+    for seed in range(300):
+        choose = random.Random(seed)
+        made: list[Any] = [3, "text", None, 2.5, True, len, 1 << 70, b"x", int, (), [], {}]
+        for _ in range(choose.randrange(1, 30)):
+            some = choose.choices(made, k=choose.randrange(5))
+            pairs = zip(["a", 1, (1, "b"), None, 2.5], some, strict=False)
+            made.append(choose.choice([some, tuple(some), dict(pairs)]))
+        root = made[-1]
+        out = pydag.dag_copy(root, deep=True)
+        assert difference(out, copy.deepcopy(root), root) == "", seed
+
+
+@pytest.mark.parametrize("around", [lambda x: [x], lambda x: {"a": x}, lambda x: (1, [x], 2)])
+def test_cycle_of_values(around: Any) -> None:
+    """A list that contains itself raises, also if it holds nothing but values otherwise."""
+    loop: list[Any] = [1, "a"]
+    loop.append(around(loop))
+    for tree in (loop, {"tree": [loop]}):
+        with pytest.raises(pydag.CycleError):
+            pydag.dag_copy(tree, deep=True)
+
+
 def test_graph_without_objects() -> None:
     """Values, NumPy's arrays and containers are copied with their sharing and memory order."""
     w = np.asfortranarray(np.ones((2, 3)))

@@ -27,12 +27,6 @@ private:
 };
 using HeldBy = Held &;
 
-template <size_t kInline>
-class HeldArray : public RefBuffer<kInline> {
-public:
-    void add_reserved(PyObject *object) { this->push_reserved(incref(object)); }
-};
-
 #else
 
 struct Held {
@@ -41,12 +35,6 @@ struct Held {
     void release() const {}
 };
 using HeldBy = Held;  // an empty class: no register is spent on it
-
-template <size_t kInline>
-class HeldArray : public Buffer<PyObject *, kInline> {
-public:
-    void add_reserved(PyObject *object) { this->push_reserved(object); }
-};
 
 #endif
 

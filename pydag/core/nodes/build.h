@@ -94,11 +94,11 @@ inline nb::object empty_node(Kind kind) {
 }
 
 // As `build_node`, where `source` is such a node already: `changed` has the indices, in the order of the structure,
-// of the children that aren't those of `source`. Another thread may have changed `source` since it was read.
+// of the children that aren't those of `source`.
 inline nb::object copy_node(Node node, PyObject *const *refs, PyObject *source, std::span<const uint32_t> changed,
                             Stack &values, MadeOnce &once) {
     const size_t base = values.size() - node.count;
-    if (node.kind == Kind::kDict && !kFreeThreaded) return detail::copy_dict(refs, source, changed, values, base);
+    if (node.kind == Kind::kDict) return detail::copy_dict(refs, source, changed, values, base);
     return build_node(node.kind, refs, values, base, once);
 }
 

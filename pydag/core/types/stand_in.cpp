@@ -85,7 +85,7 @@ nb::object StandIn::dict_in(PyObject *object) const {
 
 // The first layout that fits.
 template <class Fits>
-StandIn::Layout *StandIn::find_layout(Fits fits) {
+StandIn::Layout *StandIn::find_layout(const Fits &fits) {
     for (auto layout = layouts_.begin(); layout != layouts_.end(); ++layout) {
         if (!fits(**layout)) continue;
         if (layout != layouts_.begin()) std::rotate(layouts_.begin(), layout, layout + 1);
@@ -96,7 +96,7 @@ StandIn::Layout *StandIn::find_layout(Fits fits) {
 
 // The layout of an instance whose parts it reads, if it also fits.
 template <class Fits>
-StandIn::Layout *StandIn::read(PyObject *object, Parts &parts, Fits fits) {
+StandIn::Layout *StandIn::read(PyObject *object, Parts &parts, const Fits &fits) {
     if (!is_of_this_version(Py_TYPE(object))) return nullptr;
     const nb::object dict = dict_in(object);
     if (!dict.is_valid() && places_.has_dict) return nullptr;

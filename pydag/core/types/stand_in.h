@@ -102,9 +102,9 @@ private:
     bool says_children(Layout &layout, const Parts &parts) const;
     bool has_same_parts(PyObject *a, PyObject *b) const;
     template <class Fits>
-    Layout *find_layout(Fits fits);
+    Layout *find_layout(const Fits &fits);
     template <class Fits>
-    Layout *read(PyObject *object, Parts &parts, Fits fits);
+    Layout *read(PyObject *object, Parts &parts, const Fits &fits);
     Layout *find_described(PyObject *aux_data, PyObject *const *children, uint32_t count, Parts &parts);
 
     Places places_;

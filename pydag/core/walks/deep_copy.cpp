@@ -84,12 +84,9 @@ private:
     }
 
     static void fill(const nb::object &shell, const nb::object &made) {
-        if (PyList_Check(shell.ptr())) {
+        if (PyList_Check(shell.ptr()))
             checked(PyList_SetSlice(shell.ptr(), 0, PyList_GET_SIZE(shell.ptr()), made.ptr()));
-            return;
-        }
-        PyDict_Clear(shell.ptr());
-        checked(PyDict_Update(shell.ptr(), made.ptr()));
+        else PyDict_Clear(shell.ptr()), checked(PyDict_Update(shell.ptr(), made.ptr()));
     }
 
     // The same mapping with copies of its keys.
@@ -100,7 +97,6 @@ private:
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.ptr()); ++i)
             checked(PyDict_SetItem(made.ptr(), copy_leaf(PyTuple_GET_ITEM(pairs[i], 0)).ptr(),
                                    PyTuple_GET_ITEM(pairs[i], 1)));
-        if (PyDict_CheckExact(mapping.ptr())) return made;
         if (!PyDict_Check(mapping.ptr())) return call(class_of(mapping), made);  // a frozendict
         mapping.attr("clear")();
         mapping.attr("update")(made);
@@ -115,7 +111,8 @@ private:
     }
 
     nb::object copy_leaf(PyObject *leaf) {
-        if (!leaf_identity_ && !is_kept_by_deepcopy(leaf)) forget(leaf);
+        if (!leaf_identity_ && !is_kept_by_deepcopy(leaf) && find(leaf).is_valid())
+            checked(PyDict_DelItem(memo_.ptr(), checked(PyLong_FromVoidPtr(leaf)).ptr()));
         return copy_object(leaf);
     }
 
@@ -125,18 +122,9 @@ private:
         return call(copier_, nb::handle(object), memo_);
     }
 
-    nb::object find(PyObject *object) const {
-        const nb::object address = checked(PyLong_FromVoidPtr(object));
-        PyObject *const found = PyDict_GetItemWithError(memo_.ptr(), address.ptr());
-        if (!found && PyErr_Occurred()) nb::raise_python_error();
-        return nb::borrow(found);
-    }
+    nb::object find(PyObject *object) const { return find_in_dict(memo_, checked(PyLong_FromVoidPtr(object))); }
     void note(PyObject *object, const nb::object &made) {
         checked(PyDict_SetItem(memo_.ptr(), checked(PyLong_FromVoidPtr(object)).ptr(), made.ptr()));
-    }
-    void forget(PyObject *object) {
-        const nb::object address = checked(PyLong_FromVoidPtr(object));
-        if (find(object).is_valid()) checked(PyDict_DelItem(memo_.ptr(), address.ptr()));
     }
 
     const Structure &structure_;
@@ -150,45 +138,31 @@ private:
     uint32_t position_ = 0;
 };
 
-// Copies leaves that can't refer to a node: values, and what a function of C copies, such as NumPy's arrays.
-class PlainLeaves {
-public:
-    // False where there is another leaf, or a mapping with keys that have to be copied.
-    bool copy(const Structure &structure, const Leaves &leaves) {
-        PyObject *const *refs = structure.refs;
-        for (uint32_t i = 0; i < structure.num_nodes; ++i) {
-            const Node node = structure.nodes[i];
-            if (copies_keys(node, refs)) return false;
-            refs += num_refs(node);
+// Copies leaves that can't refer to a node: values, and what a function of C copies, such as NumPy's arrays. False
+// where there is another leaf, or a mapping with keys that have to be copied.
+bool copy_plain(const Structure &structure, const Leaves &leaves, Leaves &copies) {
+    for (Cursor at(structure); at.is_at_node(); at.step())
+        if (copies_keys(at.node(), at.refs())) return false;
+    const nb::object memo = checked(PyDict_New());
+    nb::object type, copier;  // the class of the last leaf, and how it is copied
+    copies.reserve(leaves.size());
+    for (size_t i = 0; i < leaves.size(); ++i) {
+        interruptible_step();
+        const nb::handle leaf = leaves[i];
+        if (is_kept_by_deepcopy(leaf.ptr())) {
+            copies.push_reserved(incref(leaf.ptr()));
+            continue;
         }
-        copies_.reserve(leaves.size());
-        for (; copies_.size() < leaves.size(); copies_.push_reserved(made_.release().ptr())) {
-            interruptible_step();
-            if (!copy(leaves[copies_.size()])) return false;
+        if (!type.is(as_object(Py_TYPE(leaf.ptr())))) {
+            type = class_of(leaf);
+            copier = find_class_attribute(Py_TYPE(leaf.ptr()), constants.deepcopy);
         }
-        return true;
+        if (!copier.is_valid() || !Py_IS_TYPE(copier.ptr(), &PyMethodDescr_Type)) return false;
+        copies.push_new(call(copier, leaf, memo));
+        if (PyDict_GET_SIZE(memo.ptr()) > 0) return false;  // an array of objects
     }
-    PyObject *const *data() const { return copies_.data(); }
-
-private:
-    bool copy(PyObject *leaf) {
-        if (is_kept_by_deepcopy(leaf)) {
-            made_ = nb::borrow(leaf);
-            return true;
-        }
-        if (nb::object type = class_of(leaf); !type.is(type_)) {
-            copier_ = find_class_attribute(Py_TYPE(leaf), constants.deepcopy);
-            type_ = std::move(type);
-        }
-        if (!copier_.is_valid() || !Py_IS_TYPE(copier_.ptr(), &PyMethodDescr_Type)) return false;
-        made_ = call(copier_, nb::handle(leaf), memo_);
-        return PyDict_GET_SIZE(memo_.ptr()) == 0;  // else it is an array of objects
-    }
-
-    Leaves copies_;
-    nb::object made_, type_, copier_;  // the last copy; the class of the last leaf, and how it is copied
-    nb::object memo_ = checked(PyDict_New());
-};
+    return true;
+}
 
 }  // namespace
 
@@ -198,8 +172,8 @@ nb::object deep_copy(nb::handle tree, nb::handle copier, const FlattenOptions &o
     Flattened parts(tree, options, &objects);
     parts.remember();
     const Structure structure = parts.structure();
-    PlainLeaves plain;
-    if (plain.copy(structure, parts.leaves())) return unflatten(structure, plain.data(), "copying");
+    Leaves copies;
+    if (copy_plain(structure, parts.leaves(), copies)) return unflatten(structure, copies.data(), "copying");
     DeepCopy walk(structure, objects, copier, options.leaf_identity);
     try {
         return walk.run();

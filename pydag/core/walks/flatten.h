@@ -69,10 +69,10 @@ bool flatten_known(const Structure &structure, PyObject *tree, const FlattenOpti
 bool flatten_asking(const Structure &structure, PyObject *tree, const FlattenOptions &options, Leaves &leaves,
                     NodeObjects *objects, NodeAnswers &answers);
 
-// The object at each node of a structure, by its position; borrowed where nobody can change the tree meanwhile.
-using BorrowedObjects = HeldArray<192>;
-// The same, for a walk that needs the objects: `objects`, empty before, gets them. With the GIL they are valid until
-// Python code runs.
+// The object at each node of a structure, by its position; borrowed, so with the GIL only.
+using BorrowedObjects = Buffer<PyObject *, 192>;
+// The same, for a walk that builds the tree anew: `objects`, empty before, gets them. They are valid until Python code
+// runs. False where a function has to build a node.
 bool look_at_known(const Structure &structure, PyObject *tree, const FlattenOptions &options, BorrowedObjects &objects);
 
 // Whether `tree` holds one object for each leaf of the structure, in nodes that are opened as the

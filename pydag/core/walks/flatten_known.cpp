@@ -70,7 +70,7 @@ private:
                 if (!object) [[unlikely]]
                     return false;
                 if (use == Use::kFlattenWithObjects || (asks && objects_)) objects_->push_borrowed(object);
-                if constexpr (use == Use::kLook) borrowed_->add_reserved(object);
+                if constexpr (use == Use::kLook) borrowed_->push_reserved(object);
                 const Node expected = *node++;
                 bool is_opened_once = level.owns_slots();
                 if (expected.is_leaf()) {
@@ -82,6 +82,7 @@ private:
                     if (object != anchors_[expected.count] || is_value(object, level)) return false;
                     continue;
                 }
+                if (use == Use::kLook && is_callback(expected.kind)) return false;
                 // A restored structure may share an object whose class has no identity as it is registered now.
                 Py_ssize_t num_own = 0;
                 if (expected.is_anchor || has_identity(expected.kind, refs)) {
