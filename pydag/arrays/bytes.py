@@ -7,6 +7,7 @@ Neither NumPy nor torch is imported before there is an array: whoever has a tens
 import contextlib
 import functools
 import math
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,7 @@ DTYPES = {name: short for name, _, short in (pair.partition(" ") for pair in _BO
 NUMPY_NAMES = {short: name for name, short in DTYPES.items()}
 
 
+@functools.cache
 def numpy_dtype(short: str) -> Any:
     """NumPy's type for a type of the format.
 
@@ -46,13 +48,13 @@ def numpy_dtype(short: str) -> Any:
 
 
 @functools.cache
-def _stored_as_they_are() -> tuple[Any, type, frozenset[Any], type]:
-    """NumPy, its arrays, its types in the byte order of the format, and its masked arrays."""
+def stored_as_they_are() -> tuple[Any, dict[Any, str]]:
+    """NumPy's arrays, and its types whose bytes are those of the format, with their name there."""
     import numpy as np
 
-    plain = (name for name in DTYPES if not name.startswith(("bfloat", "float8")))
-    dtypes = frozenset(np.dtype(name).newbyteorder("<") for name in plain)
-    return np, np.ndarray, dtypes, np.ma.MaskedArray
+    odd = ("bfloat", "float8", "bool")  # any byte but 0 is True to NumPy
+    plain = {name: short for name, short in DTYPES.items() if not name.startswith(odd)}
+    return np.ndarray, {np.dtype(name).newbyteorder("<"): plain[name] for name in plain}
 
 
 host_copies: dict[type, Callable[[Any], Any]] = {}
@@ -65,12 +67,13 @@ def storable(leaf: Any) -> tuple[str, tuple[int, ...]]:
     Raises:
         TypeError: It can't be stored.
     """
-    _, plain, _, masked = _stored_as_they_are()
-    is_plain = type(leaf) is plain
+    import numpy as np
+
+    is_plain = type(leaf) is np.ndarray
     if is_plain and (short := DTYPES.get(name_of_numpy(leaf.dtype))) is not None:
         return short, leaf.shape
     is_tensor = is_tensor_class(type(leaf))
-    if isinstance(leaf, masked):
+    if isinstance(leaf, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask")
     if is_tensor:  # pragma: no cover: PyTorch, as by `make test-torch`
         check_plain(leaf)
@@ -80,13 +83,14 @@ def storable(leaf: Any) -> tuple[str, tuple[int, ...]]:
     if short is None:
         what = "tensors" if is_tensor else "arrays"
         raise TypeError(f"a safetensors file can't store {what} of type {leaf.dtype}")
-    return short, tuple(leaf.shape)
+    return short, tuple(map(operator.index, leaf.shape))
 
 
 def to_numpy(leaf: Any) -> Any:
     """An array that is `storable` as NumPy's: contiguous, little-endian."""
-    np, plain, dtypes, _ = _stored_as_they_are()
-    array = leaf
+    import numpy as np
+
+    array, (plain, dtypes) = leaf, stored_as_they_are()
     if type(leaf) is not plain:
         if is_tensor_class(type(leaf)):  # pragma: no cover: PyTorch, as by `make test-torch`
             return tensor_to_numpy(leaf, numpy_dtype(DTYPES[dtype_name(leaf.dtype)]))
@@ -146,9 +150,12 @@ def tensor_to_numpy(tensor: Any, numpy_type: Any) -> Any:  # pragma: no cover: P
     import numpy as np
 
     torch: Any = sys.modules["torch"]
-    plain = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
-    # As bytes, for NumPy may not know the type.
-    flat = plain.reshape(-1).view(torch.uint8).numpy().view(np.dtype(numpy_type))
+    dtype = np.dtype(numpy_type)
+    if dtype.isbuiltin == 1:
+        return np.require(tensor.numpy(force=True), requirements=["C"])
+    # NumPy doesn't know the type: as bytes.
+    plain = tensor.detach().cpu().contiguous()
+    flat = plain.reshape(-1).view(torch.uint8).numpy().view(dtype)
     return flat.reshape(tuple(tensor.shape))
 
 

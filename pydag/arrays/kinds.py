@@ -43,7 +43,9 @@ def is_array_class(cls: type) -> bool:
 def of_class(leaves: Sequence[object], test: Callable[[type], bool]) -> list[bool]:
     """The result of `test` for the class of each leaf; called once for each class."""
     answers = {cls: test(cls) for cls in set(map(type, leaves))}
-    return [answers[type(leaf)] for leaf in leaves]
+    if len(answers) == 1:
+        return list(answers.values()) * len(leaves)
+    return list(map(answers.__getitem__, map(type, leaves)))
 
 
 def is_scalar_class(cls: type) -> bool:
@@ -57,12 +59,19 @@ def name_of_numpy(dtype: Any) -> str:
     return str(dtype.name)  # computed by NumPy each time
 
 
+@functools.lru_cache(256)
+def _name_of_torch(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 def dtype_name(dtype: Any) -> str:
     """The name of a type of numbers, NumPy's or another one."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(dtype, numpy.dtype):
         return name_of_numpy(dtype)
-    return str(getattr(dtype, "name", dtype)).removeprefix("torch.")
+    if is_class_of(type(dtype), "torch", "dtype"):  # pragma: no cover: PyTorch, as above
+        return _name_of_torch(dtype)
+    return str(getattr(dtype, "name", dtype))
 
 
 def signature(leaf: Any) -> tuple[str, tuple[int, ...]]:

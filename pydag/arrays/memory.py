@@ -5,6 +5,7 @@ Two array objects are one array if they are the same view of the same memory: `s
 new tensors at each call, and the tensors of tied parameters are still one array.
 """
 
+import contextlib
 import itertools
 import operator
 import sys
@@ -119,6 +120,23 @@ def _of_tensor(  # pragma: no cover: PyTorch, as by `make test-torch`
     )
 
 
+def _dense_address(tensor: Any) -> int | None:  # pragma: no cover: PyTorch, as above
+    """The address of a tensor that lies in the host's memory in order, and is read as it is there.
+
+    0 if it has no elements; None for any other tensor.
+    """
+    torch: Any = sys.modules["torch"]
+    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
+        return None
+    if not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_nested:
+        return None
+    if tensor.is_quantized or tensor.is_conj() or tensor.is_neg() or not tensor.is_contiguous():
+        return None
+    with contextlib.suppress(RuntimeError):  # a batched tensor within `vmap`
+        return tensor.data_ptr() if tensor.numel() else 0
+    return None
+
+
 def _parts(torch: Any, tensor: Any) -> Hashable:  # pragma: no cover: PyTorch, as above
     """The memory of the tensors in a tensor; None if any of them has no memory."""
     names, _ = tensor.__tensor_flatten__()
@@ -174,6 +192,14 @@ def first_overlap(leaves: dict[MemoryKey, int]) -> tuple[int, int] | None:
     return None
 
 
+def are_owners(leaves: Sequence[Leaf]) -> bool:
+    """Whether each is an array of NumPy's that has a memory of its own, which no other one has."""
+    if set(map(type, leaves)) != {getattr(sys.modules.get("numpy"), "ndarray", None)}:
+        return False
+    own = all(map(operator.attrgetter("flags.owndata"), leaves))
+    return own and len(set(map(id, leaves))) == len(leaves)
+
+
 def clusters(leaves: Sequence[Leaf], skipped: AbstractSet[int]) -> Iterator[list[int]]:
     """Leaves whose spans of memory meet; most have one of their own."""
     spans: dict[str, list[tuple[int, int, int]]] = {}
@@ -183,9 +209,13 @@ def clusters(leaves: Sequence[Leaf], skipped: AbstractSet[int]) -> Iterator[list
         array: Any = leaf
         if i in skipped:
             continue
+        start = None
         if are_numpy[i] and array.flags.c_contiguous:  # most are, and quicker than `place_of`
-            if array.nbytes:
-                start = _core.buffer_address(array)
+            start = _core.buffer_address(array) if array.nbytes else 0
+        elif are_tensors[i]:  # pragma: no cover: PyTorch, as above
+            start = _dense_address(array)
+        if start is not None:
+            if start:
                 spans.setdefault(_HOST, []).append((start, start + array.nbytes, i))
         elif are_numpy[i] or are_tensors[i]:
             place = place_of(array)

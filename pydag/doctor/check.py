@@ -20,7 +20,7 @@ from .search import find_copies
 from .ties import check_aliases, check_storages
 
 
-@collector_paused()
+@collector_paused
 def check_path(
     path: str | os.PathLike[str],
     against: str | os.PathLike[str] | None = None,

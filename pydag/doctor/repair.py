@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites a model: each array once, and its other names as alias metadata."""
 
-import functools
 import json
 import os
 import re
@@ -66,10 +65,10 @@ def write_once(path: str, out: str) -> tuple[str, list[Finding], dict[str, list[
         with replacing(out, is_new=True, is_folder=as_folder) as new:
             if as_folder:
                 stem = _stem(model, is_whole := is_for_folder(path))
-                first = os.path.join(out, _write(model, copy, new, stem, bar))
-                _copy_others(model, new, out, stem, is_whole, others)
+                first = os.path.join(out, _write(model, copy, new.path, stem, bar))
+                _copy_others(model, new.path, out, stem, is_whole, others)
             else:
-                copy.write(new, copy.arrays, copy.whole, bar)
+                copy.write(new.path, copy.arrays, copy.whole, bar)
         with closing(open_model(first)) as written:
             written.configure(model.folder)
             findings = findings_of(written, bar)
@@ -172,11 +171,10 @@ class _Copy:
     def write(self, path: str, names: Iterable[str], metadata: Mapping[str, str], bar: Any) -> None:
         """Writes some arrays to a file, the widest first: each begins at a multiple of its size."""
         rows = sorted((-(bits_of(self.arrays[name].dtype) or 0), name) for name in names)
-        written = {}
+        written: dict[str, ArrayToWrite] = {}
         for _, name in rows:
             array = self.arrays[name]
-            pieces = functools.partial(contents, array)
-            written[name] = ArrayToWrite(array.dtype, array.shape, array.nbytes, pieces)
+            written[name] = array.dtype, array.shape, array.nbytes, contents(array)
         write_contents(path, written, self.metadata | dict(metadata), bar)
 
 

@@ -45,7 +45,7 @@ def is_cut_short(file: RawFile) -> bool:
     return start.startswith(b"PK\x03\x04") and (b"/data.pkl" in start or b"/.format_ver" in start)
 
 
-@collector_paused()
+@collector_paused
 def read_torch(file: RawFile, entries: Sequence[ZipEntry], prefix: str) -> Container:
     """The content of one of torch's zip files.
 

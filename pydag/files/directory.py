@@ -122,9 +122,10 @@ def open_source(path: str | os.PathLike[str]) -> ArraySource:
         OSError: It can't be read, or is a directory without such files.
     """
     path = os.fspath(path)
-    if os.path.isdir(path):
-        return _in_folder(path)
-    return Directory(path) if is_index(path) else File(path)
+    with contextlib.suppress(IsADirectoryError):
+        check_regular(path)
+        return Directory(path) if is_index(path) else File(path)
+    return _in_folder(path)
 
 
 def _in_folder(folder: str) -> ArraySource:
@@ -150,7 +151,8 @@ def _in_folder(folder: str) -> ArraySource:
     if part is not None and int(part[1]) != 1:
         raise ValueError(f"{folder!r}: there is no index, and {files[0]!r} is a part of a model")
     try:
-        return File(os.path.join(folder, files[0]))
+        check_regular(path := os.path.join(folder, files[0]))
+        return File(path)
     except FileNotFoundError:  # pragma: no cover: another process took it away just then
         raise ReplacedError(folder) from None
 
@@ -208,7 +210,8 @@ class Directory(ArraySource):
     def _open(self, name: str) -> File:
         own, file = self._named[name], None
         with contextlib.suppress(FileNotFoundError):
-            file = File(self._index.path_of(name))
+            check_regular(path := self._index.path_of(name))
+            file = File(path)
         if version_of(self.path) != self._version:
             raise ReplacedError(self.path)
         if file is None:

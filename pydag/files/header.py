@@ -9,12 +9,13 @@ accepts every header that is accepted here, except for -0, which Python reads as
 import functools
 import itertools
 import math
+import operator
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import pydag._core as _core
 from pydag.arrays.bytes import NUMPY_NAMES
+from pydag.structure.document import decoder
 
 # An array as the header of a file has it: `dtype` in the format's words, `shape`, `data_offsets`.
 Entry = Mapping[str, Any]
@@ -62,11 +63,9 @@ class Header(NamedTuple):
     runs: list[Run] | None = None  # all arrays, in their order; None: they lie in another order
 
 
-def parsed(text: str | bytes) -> Header:
+def parsed(text: str) -> Header:
     """The header of this text. Raises ValueError if it isn't JSON, or has a name twice."""
-    import json
-
-    entries = json.loads(text, object_pairs_hook=_core.json_object)
+    entries = decoder().decode(text)
     metadata = entries.pop(_METADATA, None)
     return Header(entries, {} if metadata is None else metadata)
 
@@ -86,7 +85,7 @@ def checked(text: bytes, room: int) -> Header | None:
         runs = _runs(header.entries, room)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return None if runs is None else header._replace(runs=runs)
+    return None if runs is None else Header(header.entries, header.metadata, runs)
 
 
 def _runs(entries: Mapping[str, Entry], room: int) -> list[Run] | None:
@@ -97,8 +96,10 @@ def _runs(entries: Mapping[str, Entry], room: int) -> list[Run] | None:
         if len(entry) != 3 or begin != end or type(begin) is not int or type(stop) is not int:
             return None
         if not runs or shape != last_shape or dtype != last_dtype:
-            size = ITEM_SIZES[dtype] * math.prod(max(n, 1) for n in shape)
-            if type(shape) is not list or size > _MOST_BYTES or min(shape, default=0) < 0:
+            if type(shape) is not list or min(shape, default=0) < 0:
+                return None
+            size = ITEM_SIZES[dtype] * math.prod(filter(None, shape))
+            if size > _MOST_BYTES:
                 return None
             size = size if all(shape) else 0
             names: list[str] = []
@@ -108,7 +109,8 @@ def _runs(entries: Mapping[str, Entry], room: int) -> list[Run] | None:
             return None
         names.append(name)
         end = stop
-    numbers = itertools.chain.from_iterable(entry["shape"] for entry in entries.values())
+    shapes = map(operator.itemgetter("shape"), entries.values())
+    numbers = itertools.chain.from_iterable(shapes)
     return runs if end == room and set(map(type, numbers)) <= {int} else None
 
 
@@ -160,10 +162,14 @@ def package() -> Any:
         raise ImportError(
             'pydag.files needs safetensors and NumPy: pip install "pydag-tree[files]"'
         ) from error
-    version = safetensors.__version__
+    _check_version(safetensors.__version__)
+    return safetensors
+
+
+@functools.cache
+def _check_version(version: str) -> None:
     if tuple(map(int, version.split(".")[:2])) < (0, 8):
         raise ImportError(
             "pydag.files needs safetensors 0.8 or newer, and this is "
             f'{version}: pip install "safetensors>=0.8"'
         )
-    return safetensors

@@ -100,10 +100,11 @@ def load(
     loaded = read(path, wanted, only, strict, namespace, classes, functions)
     for text in loaded.warnings:
         warnings.warn(text, stacklevel=3)  # past what shortens tracebacks
-    are_tensors = of_class(loaded.wanted, is_tensor_class)
-    for i in loaded.from_file:
-        if are_tensors[i]:  # pragma: no cover: PyTorch, as by `make test-torch`
-            loaded.leaves[i] = tensor_like(loaded.leaves[i], loaded.wanted[i])
+    if wanted is not None:
+        are_tensors = of_class(loaded.wanted, is_tensor_class)
+        for i in loaded.from_file:
+            if are_tensors[i]:  # pragma: no cover: PyTorch, as by `make test-torch`
+                loaded.leaves[i] = tensor_like(loaded.leaves[i], loaded.wanted[i])
     tree: T = loaded.tree()
     return tree
 
@@ -148,8 +149,8 @@ def _read(
     if structure is not None:
         source.check_aliases()
     if wanted is not None:
-        own = tuple(leaf for leaf in wanted[0] if issubclass(type(leaf), type))
-        classes = ClassNames(namespace or "", asked + own, functions)
+        own = itertools.compress(wanted[0], of_class(wanted[0], lambda cls: issubclass(cls, type)))
+        classes = ClassNames(namespace or "", (*asked, *own), functions)
         return _filled(source, structure, *wanted, only, strict, classes)
     if structure is None:
         return read_flat(source, only)
@@ -157,10 +158,14 @@ def _read(
     unused = source.unused(described, strict) if only is None else ""
     try:
         spec = document.spec(namespace, asked, functions)
-        names = ClassNames(spec.namespace if namespace is None else namespace, asked, functions)
     except ValueError as error:
         raise source.wrong(str(error)) from None
+    names = ClassNames(spec.namespace if namespace is None else namespace, asked, functions)
     chosen = chosen_by_path(only, spec, described.contents)
+    if only is None and described.kinds.count("array") == len(described.kinds):
+        arrays = source.arrays(described.names)
+        found = list(map(arrays.__getitem__, described.contents))
+        return Loaded(source, spec, found, range(len(found)), warnings=[unused])
     rows = list(zip(described.kinds, described.contents, chosen, strict=True))
     arrays = source.arrays({name: None for kind, name, keep in rows if keep and kind != "value"})
     leaves: list[Leaf] = [None] * len(rows)

@@ -5,7 +5,7 @@ A file of another program has no structure: it is read as a flat dict of its nam
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import pydag._core as _core
@@ -29,7 +29,7 @@ class Loaded:
         source: ArraySource,
         spec: PyDagSpec,
         leaves: list[Leaf],
-        from_file: set[int],
+        from_file: Collection[int],
         wanted: Sequence[Leaf] | None = None,
         warnings: Iterable[str] = (),
     ) -> None:

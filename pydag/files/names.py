@@ -126,9 +126,14 @@ class StoredNames:
     def of_leaves(self) -> list[str]:
         """The name of each distinct leaf, as `name` gives it for the path of its anchor."""
         dotted = self._dotted()
+        anchors = self._listing.leaves
+        given = list(map(dotted.__getitem__, anchors))
+        taken = {name: leaf for name, leaf in zip(given, anchors, strict=True) if name is not None}
+        if len(taken) == len(anchors) and RESERVED.isdisjoint(taken):
+            self._taken = taken
+            return list(taken)
         names = []
-        for leaf in self._listing.leaves:
-            name = dotted[leaf]
+        for leaf, name in zip(anchors, given, strict=True):
             if name is None or name in self._taken or name in RESERVED:
                 name = self.name(self._listing.way(leaf))
             self._taken[name] = leaf
@@ -138,9 +143,7 @@ class StoredNames:
     def _dotted(self) -> list[str | None]:
         """The dotted name of each node, as far as it can be the name of one."""
         records, parents = self._listing.records, self._listing.parents
-        # Of steps that are text: most nodes have one seen before.
-        keys: dict[Any, str | None] = {}
-        attributes: dict[Any, str | None] = {}
+        attributes: dict[Any, str | None] = {}  # most nodes have one seen before
         dotted: list[str | None] = [""]
         for position in range(1, len(records)):
             parent = parents[position]
@@ -149,13 +152,14 @@ class StoredNames:
                 dotted.append(None)
                 continue
             _, _, _, entry, attribute, _, _ = records[position]
-            text, parts = (entry, keys) if attribute is None else (attribute, attributes)
-            if type(text) is not str:
-                part = self._steps.part(position)
-            elif text in parts:
-                part = parts[text]
+            part: str | None
+            if attribute is None:
+                is_plain = type(entry) is str and entry and entry.isascii()
+                part = entry if is_plain else self._steps.part(position)
+            elif attribute in attributes:
+                part = attributes[attribute]
             else:
-                part = parts[text] = self._steps.part(position)
+                part = attributes[attribute] = self._steps.part(position)
             if part is None:
                 dotted.append(None)
             else:

@@ -25,18 +25,19 @@ def check_path(path: object, tree: object, call: str) -> None:
         tree: The argument in the place of the tree.
         call: What the call should look like.
     """
-    if isinstance(path, str | bytes | os.PathLike):
+    if isinstance(path, (str, bytes, os.PathLike)):
         if tree is MISSING:
             raise TypeError(f"there is nothing to save\n  Write: {call}.")
-        ending = os.path.splitext(os.fsdecode(path))[1]
-        if call.startswith("save") and ending in OTHER_FORMATS:
+        is_saved = call.startswith("save")
+        if is_saved and os.fsdecode(path).endswith(OTHER_FORMATS):
             warnings.warn(
                 f"{os.fsdecode(path)!r} gets a safetensors file, whatever its name says\n  Call it "
                 "*.safetensors: readers of the other format will refuse it.",
                 stacklevel=4,  # of who calls, past the function that shortens tracebacks
             )
-        is_module = call.startswith("load") and is_class_of(type(tree), "torch.nn", "Module")
-        if is_module:  # pragma: no cover: PyTorch, as by `make test-torch`
+        if not is_saved and is_class_of(
+            type(tree), "torch.nn", "Module"
+        ):  # pragma: no cover: PyTorch, as by `make test-torch`
             cure = "module.load_state_dict(load(path, like=module.state_dict()))"
             raise TypeError(f"`like` is a torch.nn.Module\n  Write: {cure}.")
         if isinstance(tree, type):
@@ -51,7 +52,7 @@ def check_path(path: object, tree: object, call: str) -> None:
 
 def is_address(path: str) -> bool:
     """Whether a path is an address such as `gs://bucket/model`."""
-    return re.match(r"[a-z][a-z0-9+.-]+://", path) is not None
+    return "://" in path and re.match(r"[a-z][a-z0-9+.-]+://", path) is not None
 
 
 def check_local(path: str | os.PathLike[str], is_read: bool = False) -> None:

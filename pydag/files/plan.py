@@ -1,119 +1,103 @@
 # SPDX-License-Identifier: Apache-2.0
 """The content of a file for a DAG, arrays by name, other names, the structure; and its writing."""
 
+import errno
 import functools
 import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import IO, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
 
 from pydag._core import PyDagSpec
-from pydag.arrays.bytes import DTYPES, storable, to_numpy
+from pydag.arrays.bytes import DTYPES, storable, stored_as_they_are, to_numpy
 from pydag.arrays.kinds import (
     dtype_name,
     is_array_class,
     is_class_of,
     is_scalar_class,
-    of_class,
     signature_text,
 )
 from pydag.registry.names import ClassNames
-from pydag.structure.json import document_of
+from pydag.structure.json import compact, compact_list, to_json
 from pydag.structure.listing import Listing, shorten
 from pydag.structure.reshared import one_each
 from pydag.structure.values import UnwritableError, encode_leaf
 from pydag.typing import Identity, Leaf
 
-from .header import ITEM_SIZES, KINDS, LARGEST, package
+from .header import ITEM_SIZES, KINDS, LARGEST
 from .names import leaf_names, other_ways
 
+_BUFFER = 1 << 16  # bytes: small arrays are written together
+_quoted = json.JSONEncoder(ensure_ascii=False).encode  # a text
 
-def check_size(metadata: Mapping[str, str], names: Iterable[str]) -> None:
-    """Raises ValueError where a header would be too large."""
-    size = sum(len(name) + 120 for name in names)
-    most = 12 * sum(map(len, itertools.chain(*metadata.items())))  # a character may need as many
-    if size + most > LARGEST:
-        size += len(json.dumps(metadata))
-    if size > LARGEST:
-        raise ValueError(
-            f"the names and the structure need some {size} bytes; the header of a safetensors "
-            f"file has room for {LARGEST}"
-        )
+# An array that is to be written: its type as the format calls it, its shape, how many bytes it has,
+# and these, in order, in pieces that are made when they are written.
+ArrayToWrite = tuple[str, tuple[int, ...], int, Iterable[Any]]
+# The order of types in a file: those with the longest numbers first, so that each array begins at a
+# multiple of its number's size. The safetensors package orders them like this, too.
+_RANKS = {
+    short: rank
+    for rank, short in enumerate(sorted(ITEM_SIZES, key=lambda short: (-ITEM_SIZES[short], short)))
+}
 
 
-class ArrayToWrite(NamedTuple):
-    """An array that is to be written."""
-
-    dtype: str  # as the format calls it
-    shape: tuple[int, ...]
-    nbytes: int
-    pieces: Callable[[], Iterable[Any]]  # makes its bytes, in order, when it is written
+def _header(contents: Mapping[str, ArrayToWrite], metadata: Mapping[str, str]) -> tuple[bytes, int]:
+    """The header of a file, and how many bytes come after it."""
+    texts = [f"{_quoted(name)}:{_quoted(value)}" for name, value in metadata.items()]
+    entries = [f'"__metadata__":{{{",".join(texts)}}}'] if texts else []
+    known: dict[Any, str] = {}  # most arrays are like one before
+    end = 0
+    for name, (dtype, shape, nbytes, _) in contents.items():
+        like = known.get((dtype, shape))
+        if like is None:
+            sizes = ",".join(map(str, shape))
+            like = f':{{"dtype":"{dtype}","shape":[{sizes}],"data_offsets":['
+            known[dtype, shape] = like
+        begin, end = end, end + nbytes
+        entries.append(f"{_quoted(name)}{like}{begin},{end}]}}")
+    text = f"{{{','.join(entries)}}}".encode()
+    return text + b" " * (-len(text) % 8), end
 
 
 def write_contents(
-    path: str, contents: Mapping[str, ArrayToWrite], metadata: Mapping[str, str], bar: Any
+    to: int | str, contents: Mapping[str, ArrayToWrite], metadata: Mapping[str, str], bar: Any
 ) -> None:
     """Writes arrays to a file in this order, and waits until it is on the disk.
 
     A bar counts the bytes that were written.
 
+    Args:
+        to: The path of the file, or the empty file itself: a handle, which stays open.
+
     Raises:
         ValueError: The header would be too large.
+        OSError: It can't be written, or isn't whole.
     """
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-    end = 0
-    for name, (dtype, shape, nbytes, _) in contents.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": (end, end + nbytes)}
-        end += nbytes
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
+    text, nbytes = _header(contents, metadata)
     if len(text) > LARGEST:
-        raise ValueError(f"the header needs {len(text)} bytes, and may have {LARGEST}")
-    with open(path, "wb") as file:
+        raise ValueError(
+            f"the names and the structure need {len(text)} bytes; the header of a safetensors file "
+            f"has room for {LARGEST}"
+        )
+    with open(to, "wb", _BUFFER, closefd=not isinstance(to, int)) as file:
         file.write(len(text).to_bytes(8, "little") + text)
-        for content in contents.values():
-            _write(file, content, bar)
+        _write(file, contents.values(), bar)
         file.flush()
         os.fsync(file.fileno())
+        size = file.tell()
+    if size != 8 + len(text) + nbytes:  # an array was resized meanwhile
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def _write(file: IO[bytes], content: ArrayToWrite, bar: Any) -> None:
-    # A function, so that the last piece is freed before the next array is copied.
-    for piece in content.pieces():
-        file.write(piece)
-        if bar is not None:
-            bar.update(len(piece))
-
-
-def write_file(
-    temporary: str,
-    arrays: Mapping[str, ArrayToWrite],
-    metadata: Mapping[str, str],
-    path: str | os.PathLike[str],
-    bar: Any,
-) -> None:
-    """Writes a file of arrays that NumPy has, and reads its header back.
-
-    The arrays lie as the safetensors package would put them: those with the longest numbers first,
-    so that each begins at a multiple of its number's size. Messages name the final `path`.
-    """
-    safetensors = package()
-
-    def place(item: tuple[str, ArrayToWrite]) -> tuple[int, str, str]:
-        return -ITEM_SIZES[item[1].dtype], item[1].dtype, item[0]
-
-    try:
-        write_contents(temporary, dict(sorted(arrays.items(), key=place)), metadata, bar)
-        with safetensors.safe_open(temporary, framework="np"):
-            pass  # reading it back proves that it is whole
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{os.fspath(path)!r} can't be written: {error}") from error
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
+def _write(file: IO[bytes], contents: Iterable[ArrayToWrite], bar: Any) -> None:
+    for _, _, _, pieces in contents:
+        for piece in pieces:
+            written = file.write(piece)
+            del piece  # before the next array is copied
+            if bar is not None:
+                bar.update(written)
 
 
 class Plan:
@@ -142,21 +126,26 @@ class Plan:
         if identity == "all":
             self.leaves, spec, kept, overlap = one_each(leaves, spec)
         self._listing = Listing.of(spec)
-        check_no_modules(self.leaves, self._listing)
+        classes = set(map(type, self.leaves))
+        check_no_modules(classes, self.leaves, self._listing)
         namer, names = leaf_names(self._listing)
         if overlap is not None:
             raise _overlap_error([(names[i], self.leaves[i]) for i in overlap])
-        are_arrays = of_class(self.leaves, is_array_class)
+        # Of each leaf: 0 for a value, 1 for an array, 2 for one of NumPy's numbers.
+        ranks = {cls: is_array_class(cls) and 1 + is_scalar_class(cls) for cls in classes}
+        are_arrays = list(map(ranks.__getitem__, map(type, self.leaves)))
         arrays = list(itertools.compress(range(len(self.leaves)), are_arrays))
         self.numbers = {names[i]: i for i in arrays}  # of the leaf that each array is
         self.structure = None  # as JSON
         if structure:
-            described = self._described(names, are_arrays, ClassNames(spec.namespace))
-            whole = {"pydag": 1, "structure": document_of(spec), "leaves": described}
+            described: list[Any] = names
+            if any(rank != 1 for rank in ranks.values()):
+                described = self._described(names, are_arrays, ClassNames(spec.namespace))
+            parts = f'"structure":{to_json(spec)},"leaves":{compact_list(described)}'
             if kinds:
                 new = {i: number for number, i in enumerate(kept)}
-                whole[KINDS] = {names[new[i]]: kind for i, kind in kinds.items()}
-            self.structure = json.dumps(whole, separators=(",", ":"), allow_nan=False)
+                parts += f',"{KINDS}":{compact({names[new[i]]: k for i, k in kinds.items()})}'
+            self.structure = f'{{"pydag":1,{parts}}}'
         ways = other_ways(self._listing, arrays)
         self.aliases = {namer.name(way): names[leaf] for leaf, way in ways}
         if not structure and (other := self.aliases.get("format")) is not None:
@@ -166,17 +155,16 @@ class Plan:
             self.aliases[other] = self.aliases.pop("format")
 
     def _described(
-        self, names: Sequence[str], are_arrays: Sequence[bool], classes: ClassNames
+        self, names: Sequence[str], are_arrays: Sequence[int], classes: ClassNames
     ) -> list[Any]:
         """The description of each leaf."""
-        described: list[Any] = []
-        are_scalars = of_class(self.leaves, is_scalar_class)
-        for i, (leaf, name) in enumerate(zip(self.leaves, names, strict=True)):
-            if are_arrays[i]:
-                described.append({"scalar": name} if are_scalars[i] else name)
-                continue
+        described: list[Any] = list(names)
+        for i, rank in enumerate(are_arrays):
             try:
-                described.append({"value": encode_leaf(leaf, classes)})
+                if rank == 2:
+                    described[i] = {"scalar": names[i]}
+                elif not rank:
+                    described[i] = {"value": encode_leaf(self.leaves[i], classes)}
             except UnwritableError as error:
                 raise TypeError(self._refusal(i, error)) from None
         return described
@@ -186,18 +174,30 @@ class Plan:
         """The bytes of each array; 0 of one that can't be written."""
         return {name: int(getattr(self.leaves[i], "nbytes", 0)) for name, i in self.numbers.items()}
 
-    def _content(self, name: str) -> ArrayToWrite:
-        """An array as it is written, copied to the host when its turn comes."""
-        i = self.numbers[name]
+    def _contents(self, names: Iterable[str]) -> dict[str, ArrayToWrite]:
+        """Arrays as they are written, copied to the host when their turn comes."""
+        found: dict[str, ArrayToWrite] = {}
+        leaves: Sequence[Any] = self.leaves
+        plain, dtypes = stored_as_they_are()
+        for name in names:
+            array = leaves[self.numbers[name]]
+            dtype = dtypes.get(array.dtype) if type(array) is plain else None
+            if dtype is not None and array.flags.c_contiguous:  # mostly, and nothing to copy
+                found[name] = dtype, array.shape, array.nbytes, (array,)
+            else:
+                found[name] = self._content(self.numbers[name])
+        return found
+
+    def _content(self, i: int) -> ArrayToWrite:
         try:
             dtype, shape = storable(self.leaves[i])
         except Exception as error:  # a class's own attributes may raise anything
             raise TypeError(self._refusal(i, error)) from error
         size = math.prod(shape) * ITEM_SIZES[dtype]
-        return ArrayToWrite(dtype, shape, size, functools.partial(self._bytes, i, dtype, shape))
+        return dtype, shape, size, map(self._bytes, [i], [dtype], [shape])
 
-    def _bytes(self, i: int, dtype: str, shape: tuple[int, ...]) -> tuple[Any]:
-        """The bytes of an array, in one piece."""
+    def _bytes(self, i: int, dtype: str, shape: tuple[int, ...]) -> Any:
+        """The bytes of an array."""
         try:
             array = to_numpy(self.leaves[i])
         except Exception as error:  # `__array__` may raise anything
@@ -208,20 +208,25 @@ class Plan:
         plain = array.reshape(-1).view("u1")  # Python's buffers don't know each type
         if dtype == "BOOL" and plain.size and plain.max() > 1:
             plain = (plain != 0).view("u1")  # as NumPy and torch take any byte
-        return (plain.data,)
+        return plain.data
 
     def write(
         self,
-        temporary: str,
+        to: int | str,
         names: Iterable[str],
         metadata: Mapping[str, str],
         path: str | os.PathLike[str],
         bar: Any,
     ) -> None:
-        """Writes some arrays to the file `temporary`, which will be at `path`."""
-        arrays = {name: self._content(name) for name in names}
-        check_size(metadata, arrays)
-        write_file(temporary, arrays, metadata, path, bar)
+        """Writes some arrays to a new file, which will be at `path`, as messages call it."""
+        arrays = self._contents(names)
+        order = sorted(sorted(arrays), key=lambda name: _RANKS[arrays[name][0]])
+        try:
+            write_contents(to, {name: arrays[name] for name in order}, metadata, bar)
+        except OSError as error:
+            if error.errno is None:
+                raise
+            raise OSError(error.errno, os.strerror(error.errno), os.fspath(path)) from error
 
     def _refusal(self, leaf: int, error: Exception) -> str:
         where = shorten(self._listing.path_text(self._listing.leaves[leaf], "tree"))
@@ -241,9 +246,9 @@ def _overlap_error(arrays: Sequence[tuple[str, Any]]) -> ValueError:
     )
 
 
-def check_no_modules(leaves: Sequence[Leaf], listing: Listing) -> None:
+def check_no_modules(classes: Iterable[type], leaves: Sequence[Leaf], listing: Listing) -> None:
     """Raises TypeError where a leaf is a module of torch: a file has its state dict."""
-    modules = {cls for cls in set(map(type, leaves)) if is_class_of(cls, "torch.nn", "Module")}
+    modules = {cls for cls in classes if is_class_of(cls, "torch.nn", "Module")}
     for i, leaf in enumerate(leaves if modules else ()):
         if type(leaf) in modules:  # pragma: no cover: PyTorch, as by `make test-torch`
             where = shorten(listing.path_text(listing.leaves[i], "tree"))

@@ -46,32 +46,34 @@ class NewFile:
     It is locked while its writer lives, where the system has such locks. So the next writer knows
     what a writer that was killed has left. It is in a folder, and called unlike `name`. There is
     nothing before `make`, so that an interrupt leaves nothing either.
+
+    Attributes:
+        handle: The file, open for writing, or the folder; None where the system opens no folders.
     """
 
     def __init__(self, folder: str, name: str, is_folder: bool = False) -> None:
         self._prefix = os.path.join(folder, f".{_beginning(name)}.pydag-")
         self._is_folder = is_folder
-        self._lock: int | None = None
+        self.handle: int | None = None
         self.path = ""
 
     def make(self) -> None:
         """Makes it, empty."""
         is_folder = self._is_folder
-        while self._lock is None:
+        while self.handle is None:
             self.path = self._prefix + os.urandom(8).hex()
             if is_folder:
                 os.mkdir(self.path)
-                self._mode = os.stat(self.path).st_mode
                 if fcntl is None:  # Windows opens no folder
                     return
             # So that the umask decides on the mode.
             flags = os.O_RDONLY if is_folder else os.O_CREAT | os.O_EXCL | os.O_WRONLY
-            self._lock = os.open(self.path, flags, 0o666)
-            self._mode = os.fstat(self._lock).st_mode
-            if fcntl is None or _is_taken(self._lock, self.path):  # by who removes leftovers
-                self._unlock()
-            if fcntl is None:
-                return
+            self.handle = os.open(self.path, flags, 0o666)
+            if fcntl is not None and _is_taken(self.handle, self.path):  # by who removes leftovers
+                self.close()
+
+    def __fspath__(self) -> str:
+        return self.path
 
     def replace(self, target: str, old: str | None = None) -> None:
         """Moves it to `target`.
@@ -79,26 +81,33 @@ class NewFile:
         It takes the mode of the file that is there, or of `old`, which it replaces under another
         name.
         """
-        mode = self._mode
         with contextlib.suppress(FileNotFoundError):
             mode = os.stat(target if old is None else old).st_mode
-        os.chmod(self.path, stat.S_IMODE(mode))
-        if os.path.isdir(self.path):
+            if self.handle is None or os.fstat(self.handle).st_mode != mode:
+                os.chmod(self.path, stat.S_IMODE(mode))
+        if self._is_folder:
             with contextlib.suppress(FileNotFoundError):
                 os.rmdir(target)  # it must be empty; Windows replaces no folder
+        if fcntl is None:  # Windows moves no file that is open
+            self.close()
         os.replace(self.path, target)
-        self._unlock()
+        self.path = ""
+        self.close()
 
     def remove(self) -> None:
         """Deletes it, if it is still there."""
-        with contextlib.suppress(OSError):
-            (shutil.rmtree if os.path.isdir(self.path) else os.unlink)(self.path)
-        self._unlock()
+        if fcntl is None:
+            self.close()
+        if self.path:
+            with contextlib.suppress(OSError):
+                (shutil.rmtree if self._is_folder else os.unlink)(self.path)
+        self.close()
 
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+    def close(self) -> None:
+        """Ends the lock."""
+        if self.handle is not None:
+            os.close(self.handle)
+            self.handle = None
 
 
 def put(source: str, target: str) -> None:
@@ -131,9 +140,10 @@ def _is_taken(handle: int, path: str) -> bool:
     except OSError:
         return False
     try:
-        return not os.path.samestat(os.stat(path), os.fstat(handle))
-    except FileNotFoundError:
+        os.stat(path)
+    except FileNotFoundError:  # it was removed before it was locked
         return True
+    return False
 
 
 def remove_leftovers(
@@ -150,7 +160,7 @@ def remove_leftovers(
     """
     with contextlib.suppress(OSError):
         for name in os.listdir(folder) if fcntl is not None else ():
-            found = _NEW.fullmatch(name)
+            found = _NEW.fullmatch(name) if ".pydag-" in name else None
             if found is not None and is_ours(found[1]):
                 _remove_if_unlocked(os.path.join(folder, name), are_folders)
 
@@ -243,20 +253,30 @@ def flush_folder(folder: str) -> None:
         flush(folder, os.O_RDONLY)
 
 
+def _target(path: str | os.PathLike[str], is_folder: bool) -> str:
+    """The path of the file that is replaced: not a link to it, and independent of the cwd."""
+    with contextlib.suppress(OSError):
+        target = os.fspath(path) if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+        if stat.S_ISREG(os.lstat(target).st_mode):  # mostly, and quicker than `realpath`
+            return target
+    target = os.path.realpath(path)
+    with contextlib.suppress(FileNotFoundError):
+        if not is_folder:
+            check_regular(target)  # before much is written: a pipe or a device isn't replaced
+    return target
+
+
 @contextlib.contextmanager
 def replacing(
     path: str | os.PathLike[str], is_new: bool = False, is_folder: bool = False
-) -> Iterator[str]:
-    """Gives the name of a new file beside `path`, which replaces it at the end.
+) -> Iterator[NewFile]:
+    """Gives a new file beside `path`, which replaces it at the end. What writes to it flushes it.
 
     Args:
         is_new: Nothing may be there: it replaces nothing.
         is_folder: It is a folder, and replaces nothing but an empty folder.
     """
-    target = os.path.realpath(path)
-    with contextlib.suppress(FileNotFoundError):
-        if not is_folder:
-            check_regular(target)  # before much is written: a pipe or a device isn't replaced
+    target = _target(path, is_folder)
     folder, name = os.path.split(target)
     remove_leftovers(folder, _beginning(name).__eq__, is_folder)
     new = NewFile(folder, name, is_folder)
@@ -269,8 +289,9 @@ def replacing(
                 "  Make it first: os.makedirs(folder, exist_ok=True)."
             )
             raise
-        yield new.path
-        (flush_folder if is_folder else flush)(new.path)
+        yield new
+        if is_folder:
+            flush_folder(new.path)
         if is_new and not is_folder:
             put(new.path, os.fspath(path))
         else:

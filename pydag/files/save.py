@@ -101,5 +101,5 @@ def write(
         metadata = plan.aliases
         if plan.structure is not None:
             metadata = metadata | {STRUCTURE: plan.structure}
-        with replacing(path) as temporary:
-            plan.write(temporary, plan.numbers, metadata, path, bar)
+        with replacing(path) as new:
+            plan.write(new.handle or new.path, plan.numbers, metadata, path, bar)

@@ -80,8 +80,8 @@ def write_shards(path: str | os.PathLike[str], plan: Plan, largest: int, bar: An
             else:
                 file.make()
             if name != INDEX:
-                plan.write(file.path, groups[i], metadata[i], os.path.join(folder, name), bar)
-                flush(file.path)
+                whole = os.path.join(folder, name)
+                plan.write(file.handle or file.path, groups[i], metadata[i], whole, bar)
         put_in_place(folder, new, lambda names: index_text(plan, groups, names), is_new)
     except BaseException:
         for file in new:

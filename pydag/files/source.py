@@ -6,27 +6,33 @@ with one field: `{"scalar": name}` for one of NumPy's numbers, which is an array
 or `{"value": ...}`, which structure/values.py explains. `{"array": name}` is read as an array, too.
 """
 
-import contextlib
+import functools
 import gc
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
 from pydag.structure.document import Document, MalformedError, check_version, parse
 
 from .header import KINDS, Entry, aliases_in
 from .names import listed
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-@contextlib.contextmanager
-def collector_paused() -> Iterator[None]:
-    """A context, or a decorator, with the collector off. No user code may run: it could notice."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+
+def collector_paused(function: F) -> F:
+    """The function, with the collector off. No user code may run in it: it could notice."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    return call  # type: ignore[return-value]  # it takes the same arguments
 
 
 class Described:
@@ -135,7 +141,7 @@ class ArraySource:
         found = aliases_in(self.metadata, self.entries, self.text is not None)
         return {alias: name for alias, name in found.items() if alias not in self.entries}
 
-    @collector_paused()
+    @collector_paused
     def structure(self) -> FileStructure | None:
         """The structure in the metadata, and how each of its leaves is described."""
         if self.text is None:

@@ -5,6 +5,7 @@ Each mistake is a `ValueError` that names the field. Memory is proportional to t
 allocated for a number of children before the children have been read.
 """
 
+import functools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -59,12 +60,18 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def parse(text: str) -> Any:
-    """The JSON of a text."""
+@functools.cache
+def decoder() -> Any:
+    """Reads JSON strictly: no name may stand twice in an object."""
     import json
 
+    return json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_core.json_object)
+
+
+def parse(text: str) -> Any:
+    """The JSON of a text."""
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_core.json_object)
+        return decoder().decode(text)
     except RecursionError:
         raise MalformedError("the text", "it is nested too deeply") from None
     except ValueError as error:
@@ -112,8 +119,8 @@ class Document:
         except ValueError as error:
             raise MalformedError("namespace", error) from None
         nodes, refs = _field(document, "nodes", list), _field(document, "refs", list)
-        if unknown := document.keys() - {"pydag", "none_is_leaf", "namespace", "nodes", "refs"}:
-            raise MalformedError(min(unknown)[:40], "unknown field")
+        if len(document) > len(_FIELDS):
+            raise MalformedError(min(document.keys() - _FIELDS)[:40], "unknown field")
         self.refs = [_checked_ref(i, ref) for i, ref in enumerate(refs)]
         self.rows = self._read_rows(nodes)
         try:
@@ -217,19 +224,22 @@ class Document:
         return Listing(records_of(self.rows, refs))
 
 
+_FIELDS = frozenset({"pydag", "none_is_leaf", "namespace", "nodes", "refs"})
+_SHAPES: dict[frozenset[str], dict[str, type | tuple[type, ...]]] = {  # of references
+    frozenset({"keys"}): {"keys": list},
+    frozenset({"keys", "order"}): {"keys": list, "order": list},
+    frozenset({"node", "namespace"}): {"node": str},
+    frozenset({"class"}): {"class": str},
+    frozenset({"factory"}): {"factory": (str, type(None))},
+    frozenset({"value"}): {},
+}
+
+
 def _checked_ref(position: int, ref: Any) -> dict[str, Any]:
     field = f"refs[{position}]"
     if type(ref) is not dict:
         raise MalformedError(field, "expected an object")
-    shapes: dict[frozenset[str], dict[str, type | tuple[type, ...]]] = {
-        frozenset({"keys"}): {"keys": list},
-        frozenset({"keys", "order"}): {"keys": list, "order": list},
-        frozenset({"node", "namespace"}): {"node": str},
-        frozenset({"class"}): {"class": str},
-        frozenset({"factory"}): {"factory": (str, type(None))},
-        frozenset({"value"}): {},
-    }
-    shape = shapes.get(frozenset(ref))
+    shape = _SHAPES.get(frozenset(ref))
     if shape is None:
         raise MalformedError(field, f"unknown fields {sorted(ref)[:4]!r}"[:200])
     for name, cls in shape.items():
@@ -254,7 +264,8 @@ def _decoded(field: str, x: Any, read: Any = lambda x: decode(x, None)) -> Any:
 def _state_ref(ref: dict[str, Any], names: dict[str, ClassNames], space: str) -> Any:
     """A reference in the form of the pickle format."""
     if "keys" in ref:
-        keys = tuple(decode(key, names[space]) for key in ref["keys"])
+        space_names = names[space]
+        keys = tuple([k if type(k) is str else decode(k, space_names) for k in ref["keys"]])
         return keys, tuple(ref["order"]) if "order" in ref else None
     if "node" in ref:
         is_global = decode(ref["namespace"], None) == "" and names[""].has(ref["node"])

@@ -16,6 +16,7 @@ and any other node [kind, number of children, references ...]. An anchor is mark
 The order is left out if it is the order of insertion. values.py explains how values are written.
 """
 
+import json
 from typing import Any
 
 import pydag._core as _core
@@ -25,7 +26,15 @@ from pydag.structure.listing import Listing, shorten
 
 from .calls import is_call_class
 from .document import KINDS, Document, parse
-from .values import UnwritableError, encode
+from .values import UnwritableError, encode, encode_keys
+
+compact = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def compact_list(items: list[Any]) -> str:
+    """A list as JSON. For text alone the encoder needs no setup."""
+    is_text = set(map(type, items)) == {str}
+    return f"[{','.join(map(compact, items))}]" if is_text else compact(items)
 
 
 def _factory(x: Any, names: ClassNames) -> str | None:
@@ -45,38 +54,40 @@ class _JsonWriter:
         self._spec, self._names = spec, ClassNames(spec.namespace)
         self._rows, self._refs = _core.nodes_of(spec)
         self._written: dict[tuple[str, int], int] = {}
-        self._table: list[Any] = []
-        self.position = 0  # of the node that is being written
+        self._table: list[str] = []
+        self._row: Any = None  # that is being written
 
-    def document(self) -> dict[str, Any]:
+    @property
+    def position(self) -> int:
+        """The first node that has the row that is being written."""
+        return self._rows.index(self._row)
+
+    def text(self) -> str:
         """The whole document."""
-        known: dict[Any, Any] = {}  # most nodes are like one before
-        nodes = []
-        for position, row in enumerate(self._rows):
-            self.position = position
-            if row not in known:
-                known[row] = self._node(*row)
-            nodes.append(known[row])
-        return {
-            "pydag": 1,
-            "none_is_leaf": self._spec.none_is_leaf,
-            "namespace": encode(self._spec.namespace, None),
-            "nodes": nodes,
-            "refs": self._table,
-        }
+        known: dict[Any, str] = {}
+        for row in dict.fromkeys(self._rows):  # most nodes are like one before
+            self._row = row
+            known[row] = self._node(*row)
+        nodes, refs = ",".join(map(known.__getitem__, self._rows)), ",".join(self._table)
+        flag = str(self._spec.none_is_leaf).lower()
+        (space,) = map(compact, encode_keys([self._spec.namespace], self._names))
+        return (
+            f'{{"pydag":1,"none_is_leaf":{flag},"namespace":{space},"nodes":[{nodes}],'
+            f'"refs":[{refs}]}}'
+        )
 
-    def _node(self, name: str, is_anchor: bool, count: int, *indices: int) -> Any:
+    def _node(self, name: str, is_anchor: bool, count: int, *indices: int) -> str:
         kind, mark = KINDS[name], "&" * is_anchor
         if name == "leaf":
-            return mark + kind.name
+            return f'"{mark}{kind.name}"'
         if name in ("None", "alias"):
-            return count if name == "alias" else None
+            return str(count) if name == "alias" else "null"
         has_functions = name == "fields" and is_call_class(self._refs[indices[0]][0])
         refs = [
-            self._ref(role, index, has_functions)
+            f",{self._ref(role, index, has_functions)}"
             for role, index in zip(kind.roles, indices, strict=True)
         ]
-        return [mark + kind.name, count, *refs]
+        return f'["{mark}{kind.name}",{count}{"".join(refs)}]'
 
     def _ref(self, role: str, index: int, functions: bool) -> int:
         known = self._written.get((role, index))
@@ -85,39 +96,18 @@ class _JsonWriter:
             known = self._written[role, index] = len(self._table) - 1
         return known
 
-    def _encode(self, role: str, ref: Any, functions: bool) -> Any:
+    def _encode(self, role: str, ref: Any, functions: bool) -> str:
         if role == "keys":
             inserted, ranks = ref
-            keys = {"keys": [encode(key, self._names) for key in inserted]}
-            return keys if ranks is None else keys | {"order": list(ranks)}
+            order = "" if ranks is None else f',"order":{compact(list(ranks))}'
+            return f'{{"keys":{compact_list(encode_keys(inserted, self._names))}{order}}}'
         if role == "node":
-            return {"node": class_name(ref[0]), "namespace": encode(ref[1], None)}
+            return compact({"node": class_name(ref[0]), "namespace": encode(ref[1], None)})
         if role == "class":
-            return {"class": class_name(ref)}
+            return compact({"class": class_name(ref)})
         if role == "factory":
-            return {"factory": _factory(ref, self._names)}
-        return {"value": encode(ref, self._names, functions)}
-
-
-def document_of(spec: PyDagSpec) -> dict[str, Any]:
-    """A spec as the object that is written as JSON.
-
-    Raises:
-        TypeError: A key, aux_data or a meta field can't be written; the error names the path.
-        ValueError: Two registered classes have one name.
-    """
-    writer = _JsonWriter(spec)
-    try:
-        return writer.document()
-    except (UnwritableError, ValueError) as error:
-        where = shorten(Listing.of(spec).path_text(writer.position, "tree"))
-        kind = TypeError if isinstance(error, UnwritableError) else ValueError
-        raise kind(
-            f"the structure can't be written as JSON\n  at {where}: {error}\n"
-            "  Keys, aux_data and meta fields may be None, bool, int, float, str, bytes, tuples of "
-            "them, and registered classes. save(..., structure=False) writes arrays alone, for "
-            "load(..., like=)."
-        ) from None
+            return compact({"factory": _factory(ref, self._names)})
+        return compact({"value": encode(ref, self._names, functions)})
 
 
 def to_json(spec: PyDagSpec) -> str:
@@ -137,9 +127,18 @@ def to_json(spec: PyDagSpec) -> str:
     >>> pydag.dag_structure((w, w)).to_json()
     '{"pydag":1,"none_is_leaf":false,"namespace":"","nodes":[["tuple",2],["&list",1],"*",0],"refs":[]}'
     """
-    import json
-
-    return json.dumps(document_of(spec), separators=(",", ":"), allow_nan=False)
+    writer = _JsonWriter(spec)
+    try:
+        return writer.text()
+    except (UnwritableError, ValueError) as error:
+        where = shorten(Listing.of(spec).path_text(writer.position, "tree"))
+        kind = TypeError if isinstance(error, UnwritableError) else ValueError
+        raise kind(
+            f"the structure can't be written as JSON\n  at {where}: {error}\n"
+            "  Keys, aux_data and meta fields may be None, bool, int, float, str, bytes, tuples of "
+            "them, and registered classes. save(..., structure=False) writes arrays alone, for "
+            "load(..., like=)."
+        ) from None
 
 
 def from_json(text: str, namespace: str | None = None) -> PyDagSpec:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pydag._core as _core
 from pydag._core import PyDagSpec
-from pydag.arrays.memory import MemoryKey, clusters, first_overlap, place_of
+from pydag.arrays.memory import MemoryKey, are_owners, clusters, first_overlap, place_of
 from pydag.typing import Leaf
 
 from .listing import Listing, Walk
@@ -135,6 +135,8 @@ class OneEach(NamedTuple):
 
 def one_each(leaves: Sequence[Leaf], spec: PyDagSpec) -> OneEach:
     """Makes leaves that are one memory one leaf. Those without elements have none."""
+    if len(leaves) < 2 or are_owners(leaves):
+        return OneEach(list(leaves), spec, range(len(leaves)), None)
     same: dict[int, int] = {}  # the number of a leaf that goes, and of the one that stays
     overlap = None
     values = frozenset(_core.value_leaves(spec))  # they have no identity, not even by their memory

@@ -20,7 +20,7 @@ import binascii
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydag.arrays.kinds import is_class_of
@@ -114,6 +114,11 @@ def encode(x: Any, names: ClassNames | None, functions: bool = False) -> Any:
         UnwritableError: JSON can't represent it.
     """
     return _Encoder(names, functions).encode(x)
+
+
+def encode_keys(keys: Iterable[Any], names: ClassNames) -> list[Any]:
+    """The same of each key."""
+    return [x if type(x) is str and x.isascii() else encode(x, names) for x in keys]
 
 
 def encode_leaf(x: Any, names: ClassNames) -> Any:
