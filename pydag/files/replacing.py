@@ -72,6 +72,11 @@ class NewFile:
             if fcntl is not None and _is_taken(self.handle, self.path):  # by who removes leftovers
                 self.close()
 
+    @property
+    def to_write(self) -> int | str:
+        """What its content is written to: the handle, which stays open; or the path."""
+        return self.path if self.handle is None else self.handle
+
     def __fspath__(self) -> str:
         return self.path
 

@@ -102,4 +102,4 @@ def write(
         if plan.structure is not None:
             metadata = metadata | {STRUCTURE: plan.structure}
         with replacing(path) as new:
-            plan.write(new.handle or new.path, plan.numbers, metadata, path, bar)
+            plan.write(new.to_write, plan.numbers, metadata, path, bar)

@@ -81,7 +81,7 @@ def write_shards(path: str | os.PathLike[str], plan: Plan, largest: int, bar: An
                 file.make()
             if name != INDEX:
                 whole = os.path.join(folder, name)
-                plan.write(file.handle or file.path, groups[i], metadata[i], whole, bar)
+                plan.write(file.to_write, groups[i], metadata[i], whole, bar)
         put_in_place(folder, new, lambda names: index_text(plan, groups, names), is_new)
     except BaseException:
         for file in new:

@@ -85,7 +85,8 @@ class LeafNames(inspect.Signature):
     They come one by one, or in lists.
 
     Args:
-        paths: Gives the paths; JAX asks when it traces.
+        paths: Gives the paths; JAX asks when it traces, and keeps it with what it compiled. So it
+            must not own the function, which would own what JAX keeps, and stay.
     """
 
     def __init__(self, paths: Callable[[], Sequence[str]]) -> None:

@@ -127,7 +127,7 @@ class Program:
         def of_lists(kept: list[Leaf], donated: list[Leaf]) -> Any:
             return flat(*map([*kept, *donated].__getitem__, places))
 
-        def paths() -> Sequence[str]:  # JAX keeps it: it must not own what JAX compiles
+        def paths() -> Sequence[str]:  # doesn't own this program: see `LeafNames`
             found = content.paths(CALL)
             return [found[i] for i in order]
 
